@@ -1,0 +1,62 @@
+# make demo    from nothing to a translation: environment, training of the toy language, a few sentences
+# make test    the tests; installs what it lacks
+# make check   linters, types, import contract
+#
+# On Linux, torch from PyPI brings several GB of CUDA libraries. For the CPU build:
+#   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test test-slow check format build clean
+
+# The package is installed as a user would have it, not in place: tests then see what the wheel holds.
+$(VENV)/installed: $(VENV)/runtime $(SOURCES)
+	@rm -rf build tfm.egg-info
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	@rm -rf build tfm.egg-info
+	@touch $@
+
+$(VENV)/runtime: constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tfm needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing tfm and what it needs into $(VENV) (once; a few minutes)"
+	@$(if $(TORCH_INDEX),$(BIN)/pip install --quiet -c constraints.txt --index-url $(TORCH_INDEX) torch)
+	@$(BIN)/pip install --quiet -c constraints.txt torch setuptools
+	@$(BIN)/pip install --quiet -c constraints.txt .
+	@touch $@
+
+$(VENV)/development: $(VENV)/installed
+	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
+		basedpyright build hypothesis import-linter pytest pytest-timeout ruff
+	@touch $@
+
+demo: $(VENV)/installed
+	@$(BIN)/tfm train
+	@$(BIN)/python -m tfm.cli.demo
+
+test: $(VENV)/development
+	@$(BIN)/python -m pytest --quiet
+
+test-slow: $(VENV)/development
+	@$(BIN)/python -m pytest -m slow --timeout 7200 -rs
+
+check: $(VENV)/development
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+
+format: $(VENV)/development
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+build: $(VENV)/development
+	@$(BIN)/python -m build --no-isolation
+
+clean:
+	@rm -rf build dist tfm.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

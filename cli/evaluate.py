@@ -1,0 +1,109 @@
+"""`tfm evaluate`: translates a test set and scores it."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, Run, Src, Tgt
+
+
+def evaluate(
+    run: Run = None,
+    src: Src = None,
+    tgt: Annotated[
+        list[Path] | None,
+        typer.Option("--tgt", help="References, line by line; in a .tsv, several per line, separated by tabs."),
+    ] = None,
+    data: Data = None,
+    checkpoint: Checkpoint = "best",
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the translations.")] = None,
+    device: Device = "auto",
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Score a run on a test set.
+
+    tfm evaluate --run runs/mine --src test.en --tgt test.de --metric bleu --metric chrf
+    """
+    del debug
+    from ..data.errors import UsageError
+    from ..seq2seq.evaluation.scores import METRICS
+    from .console import Console
+    from .runs import find_run
+
+    metrics = metric or ["bleu", "chrf"]
+    for name in metrics:
+        if name not in METRICS:
+            raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
+    console = Console()
+    sources, references = _test_set(src or [], tgt or [], data or [])
+    directory = find_run(run, console)
+
+    from ..seq2seq.evaluation.test_set import evaluate_set
+
+    bar = console.progress("translating", len(sources), "sentence")
+    result = evaluate_set(
+        directory,
+        sources,
+        references,
+        metrics=metrics,
+        checkpoint=checkpoint,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        device=device,
+        warn=console.warn,
+        on_done=bar.update,
+    )
+    bar.close()
+    if output is not None:
+        from ..data.files import OutputFile
+
+        with OutputFile(output) as stream:
+            stream.writelines(line + "\n" for line in result.outputs)
+    if json_:
+        print(json.dumps(_as_dict(result), ensure_ascii=False))
+        return
+    print(f"{result.checkpoint}, {len(sources):,} sentences, beam {result.beam_size}, length penalty {result.length_penalty}")
+    print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f})")
+    for one in result.scores:
+        print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
+
+
+def _as_dict(result: Any) -> dict[str, Any]:
+    return {
+        "checkpoint": str(result.checkpoint),
+        "sentences": len(result.outputs),
+        "beam_size": result.beam_size,
+        "length_penalty": result.length_penalty,
+        "loss": result.loss,
+        "ppl": result.ppl,
+        "scores": {one.name: one.value for one in result.scores},
+        "signatures": {one.name: one.signature for one in result.scores},
+    }
+
+
+def _test_set(src: list[Path], tgt: list[Path], data: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Sources, and for each its references."""
+    from ..data.config import DataConfig
+    from ..data.corpus import join_corpora, open_spec, training_corpus
+    from ..data.errors import DataError, UsageError
+
+    if data and not (src or tgt):
+        corpus = join_corpora([open_spec(spec, DataConfig(), "test") for spec in data])
+        separator = None
+    elif src and tgt and not data:
+        corpus = training_corpus(DataConfig(src=[str(path) for path in src], tgt=[str(path) for path in tgt]))
+        separator = "\t" if all(path.suffix == ".tsv" for path in tgt) else None
+    else:
+        raise UsageError("give a test set: --src and --tgt, or --data")
+    pairs = list(corpus.pairs())
+    if not pairs:
+        raise DataError(f"{corpus.name} is empty")
+    return [s for s, _ in pairs], [t.split(separator) if separator else [t] for _, t in pairs]

@@ -1,0 +1,36 @@
+"""`tfm info`: what a run is and how far it has come."""
+
+import json
+from typing import Any
+
+from .options import Debug, Json, Run
+
+
+def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
+    """Describe a run: model, vocabulary, checkpoints and their scores."""
+    del debug
+    from ..seq2seq.describe import describe_run
+    from .console import Console
+    from .runs import find_run
+
+    description = describe_run(find_run(run, Console()))
+    if json_:
+        print(json.dumps(description, ensure_ascii=False))
+        return
+    for key, value in description.items():
+        if key == "checkpoints":
+            print("checkpoints")
+            for checkpoint in value:
+                print("  " + _checkpoint_line(checkpoint))
+        elif isinstance(value, dict):
+            print(f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in value.items()))
+        else:
+            print(f"{key:<12} {value:,}" if isinstance(value, int) else f"{key:<12} {value}")
+
+
+def _checkpoint_line(checkpoint: dict[str, Any]) -> str:
+    if checkpoint["damage"]:
+        return f"step {checkpoint['step']:,}: {checkpoint['damage']}"
+    marks = [mark for mark in ("best", "last") if checkpoint[mark]]
+    score = "not validated" if checkpoint["score"] is None else f"score {checkpoint['score']:.3f}"
+    return f"step {checkpoint['step']:,}: {score}{' (' + ', '.join(marks) + ')' if marks else ''}"

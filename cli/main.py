@@ -1,0 +1,115 @@
+"""Assembles the `tfm` command and turns errors into one line and an exit code.
+
+Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 bad or untrusted model, 5 environment (disk,
+memory, permission), 6 training diverged, 130/143 interrupted after saving, 141 closed pipe.
+
+Only typer is imported here: `tfm --help` must not wait for torch.
+"""
+
+import os
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from ..data.errors import TfmError
+from .evaluate import evaluate
+from .info import info
+from .tokenize import tokenize
+from .train import train
+from .translate import translate
+
+EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 1, 2, 5, 130, 141
+
+app = typer.Typer(
+    help="Train your own Transformer translator from two text files, and translate with it.",
+    epilog="Begin with `tfm train`: without any option it trains a built-in toy language in about two minutes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for command in (tokenize, train, translate, evaluate, info):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        print(f"tfm {metadata.version('tfm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train your own Transformer translator from two text files, and translate with it."""
+    del version
+
+
+def main() -> NoReturn:
+    """Runs the command line; the console script `tfm`."""
+    debug = "--debug" in sys.argv
+    try:
+        code = _run()
+    except BaseException as error:
+        if debug and not isinstance(error, SystemExit | KeyboardInterrupt):
+            import traceback
+
+            traceback.print_exc()
+        code = report(error)
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        result = app(standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more when it exits; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_CLOSED_PIPE
+    return result if isinstance(result, int) else 0
+
+
+def report(error: BaseException) -> int:
+    """Prints one line about an error, on stderr.
+
+    Returns:
+        The exit code.
+    """
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else EXIT_BUG
+    if isinstance(error, TfmError):
+        _print_error(str(error))
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        _print_error("interrupted")
+        return EXIT_INTERRUPTED
+    if hasattr(error, "format_message"):  # one of click's usage errors
+        _print_error(_usage_message(error))
+        return EXIT_USAGE
+    if isinstance(error, MemoryError) or "allocate" in str(error) and "memory" in str(error):
+        _print_error("not enough memory; try a smaller model or --set training.max_tokens_per_batch=1024")
+        return EXIT_ENVIRONMENT
+    if isinstance(error, OSError):
+        _print_error(f"{error.filename or 'input/output'}: {error.strerror or error}")
+        return EXIT_ENVIRONMENT
+    _print_error(f"this is a bug in tfm: {type(error).__name__}: {error} (run again with --debug for a traceback)")
+    return EXIT_BUG
+
+
+def _usage_message(error: Any) -> str:
+    message = str(error.format_message()).strip().replace("\n", " ")
+    context = getattr(error, "ctx", None)
+    return f"{message} See {context.command_path} --help." if context is not None else message
+
+
+def _print_error(message: str) -> None:
+    for line in message.splitlines() or [""]:
+        visible = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
+        print(f"tfm: error: {visible}", file=sys.stderr)

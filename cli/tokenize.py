@@ -1,0 +1,126 @@
+"""`tfm tokenize`: builds SentencePiece vocabularies and shows what they do to text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Data, Debug, Src, Tgt
+
+if TYPE_CHECKING:
+    from ..data.corpus import Corpus
+    from ..data.tokenizer import Tokenizer, Vocabulary
+
+_EXAMPLES = 3
+
+
+def tokenize(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The tokenizer directory to make, or to look at.")],
+    src: Src = None,
+    tgt: Tgt = None,
+    data: Data = None,
+    vocab_size: Annotated[int, typer.Option(min=1, help="Pieces; reduced to what the corpus supports.")] = 8000,
+    type_: Annotated[str, typer.Option("--type", help="unigram, bpe, char or word.")] = "unigram",
+    separate: Annotated[bool, typer.Option("--separate", help="One vocabulary per side instead of a joint one.")] = False,
+    show: Annotated[list[str] | None, typer.Option(help="Show the pieces and ids of this text; may be repeated.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Build a vocabulary from text, or look at one.
+
+    tfm tokenize --src train.en --tgt train.de --vocab-size 8000 --output vocab
+
+    tfm tokenize --output vocab --show "a sentence"
+    """
+    del debug
+    from ..configs import parse_config
+    from ..data.errors import UsageError
+    from ..data.tokenizer import Tokenizer, build_tokenizer
+    from .console import Console
+
+    console = Console()
+    paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []], "data": data or []}
+    if any(paths.values()):
+        if output.exists():
+            raise UsageError(f"{output} exists already; remove it or name another --output")
+        settings = parse_config(
+            {"data": paths, "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate}}
+        )
+        corpus = _corpus(settings)
+        notes: list[str] = []
+        tokenizer = build_tokenizer(_side(corpus, 0), _side(corpus, 1), settings.tokenizer, notes=notes)
+        tokenizer.save(output)
+        for note in notes:
+            console.say(note)
+        for line in _report(tokenizer, corpus):
+            print(line)
+        console.say(f"saved {output}; train with it: tfm train --tokenizer {output} ..")
+    elif not show:
+        raise UsageError("nothing to do: give --src and --tgt (or --data) to build, or --show TEXT to look")
+    else:
+        tokenizer = Tokenizer.load(output)
+    for text in show or []:
+        _show(tokenizer, text)
+
+
+def _corpus(settings: Any) -> "Corpus":
+    """The corpus of both sides; with files of one side only, that side twice."""
+    from dataclasses import replace
+
+    from ..data.corpus import training_corpus
+
+    data = settings.data
+    if data.src and not data.tgt:
+        data = replace(data, tgt=data.src)
+    elif data.tgt and not data.src:
+        data = replace(data, src=data.tgt)
+    return training_corpus(data)
+
+
+def _side(corpus: "Corpus", index: int) -> Iterator[str]:
+    return (pair[index] for pair in corpus.pairs())
+
+
+def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
+    """Size, coverage and pieces per word of each side, and a few segmentations."""
+    from itertools import islice
+
+    sides = (("source", tokenizer.src), ("target", tokenizer.tgt))
+    kind = "joint" if tokenizer.joint else "separate"
+    yield f"vocabulary: {tokenizer.type}, {kind}, " + " + ".join(
+        f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
+    )
+    for index, (name, vocabulary) in enumerate(sides):
+        words, pieces, characters, covered = _count(vocabulary, islice(_side(corpus, index), 20_000))
+        yield (
+            f"{name}: {100 * covered / max(characters, 1):.2f} % of characters covered by pieces,"
+            f" {pieces / max(words, 1):.2f} pieces per word"
+        )
+    for pair in islice(corpus.pairs(), _EXAMPLES):
+        for (_, vocabulary), text in zip(sides, pair, strict=True):
+            yield "  " + " ".join(vocabulary.encode_as_pieces(text))
+
+
+def _count(vocabulary: "Vocabulary", texts: Iterator[str]) -> tuple[int, int, int, int]:
+    """Words, pieces, characters, and characters that are not spelt in bytes or unknown."""
+    from ..data.cleaning import clean
+    from ..data.tokenizer import UNK_ID
+
+    words = pieces = characters = covered = 0
+    for text in texts:
+        ids = vocabulary.encode(text)
+        cleaned = clean(text)
+        words += len(cleaned.split())
+        pieces += len(ids)
+        length = len(cleaned.replace(" ", ""))
+        characters += length
+        known = [i for i in ids if i != UNK_ID and not vocabulary.is_byte(i)]
+        covered += min(sum(len(vocabulary.piece(i).replace("▁", "")) for i in known), length)
+    return words, pieces, characters, covered
+
+
+def _show(tokenizer: "Tokenizer", text: str) -> None:
+    sides = {"": tokenizer.src} if tokenizer.joint else {"source ": tokenizer.src, "target ": tokenizer.tgt}
+    for name, vocabulary in sides.items():
+        print(f"{name}pieces: {' '.join(vocabulary.encode_as_pieces(text))}")
+        print(f"{name}ids:    {' '.join(map(str, vocabulary.encode(text)))}")

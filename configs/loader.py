@@ -1,0 +1,195 @@
+"""YAML to `RunConfig`, strictly: an unknown key, a wrong type or an impossible value is an error with its line."""
+
+import difflib
+import io
+from dataclasses import asdict, fields, is_dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ..data.errors import UsageError
+from .run import RunConfig
+
+_MAX_CONFIG_BYTES = 64_000
+Tree = dict[str, Any]
+
+
+def preset_names() -> list[str]:
+    """Names of the presets that come with tfm."""
+    folder = resources.files(__package__ or "tfm.configs")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_config(name_or_path: str) -> Tree:
+    """Reads a preset by name, or a YAML file.
+
+    Returns:
+        The settings it makes, as nested dictionaries; checked, defaults not filled in.
+
+    Raises:
+        UsageError: No such preset or file, or anything wrong inside.
+    """
+    if name_or_path in preset_names():
+        text = (resources.files(__package__ or "tfm.configs") / f"{name_or_path}.yaml").read_text("utf-8")
+        return _load_tree(text, f"{name_or_path}.yaml")
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(
+            f"there is no preset {name_or_path!r}{hint} Presets: {', '.join(preset_names())}; or name a .yaml file"
+        )
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8") from error
+    if len(content) > _MAX_CONFIG_BYTES:
+        raise UsageError(f"{path} is larger than a configuration can be ({len(content):,} bytes)")
+    return _load_tree(text, str(path))
+
+
+def _load_tree(text: str, name: str) -> Tree:
+    tree = _parse_yaml(text, name)
+    _validate(tree, name, _line_numbers(text))
+    return tree
+
+
+def parse_config(tree: Tree) -> RunConfig:
+    """Fills in defaults and checks the whole.
+
+    Raises:
+        UsageError: All problems at once, each with its key.
+    """
+    return _validate(tree, "", {})
+
+
+def merge(base: Tree, over: Tree) -> Tree:
+    """Settings of `over` on top of those of `base`."""
+    merged = dict(base)
+    for key, value in over.items():
+        deeper = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if deeper else value
+    return merged
+
+
+def parse_assignment(assignment: str) -> Tree:
+    """Turns `--set section.key=value` into settings; the value is read as YAML.
+
+    Raises:
+        UsageError: Not of that form, or an unknown key.
+    """
+    key, equals, value = assignment.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not equals or not dot:
+        raise UsageError(f"--set takes section.key=value, such as training.learning_rate=0.001, not {assignment!r}")
+    tree = {section: {name: _parse_yaml(f"value: {value}", f"--set {assignment}")["value"]}}
+    _validate(tree, f"--set {assignment}", {})
+    return tree
+
+
+def render_config(config: RunConfig) -> str:
+    """The whole configuration as YAML."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.default_flow_style = False
+    stream = io.StringIO()
+    yaml.dump(_plain(asdict(config)), stream)
+    return stream.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _parse_yaml(text: str, name: str) -> Tree:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.events import AliasEvent
+
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        if any(isinstance(event, AliasEvent) for event in yaml.parse(text)):
+            raise UsageError(f"{name}: YAML aliases are not allowed in a configuration")
+        tree = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise UsageError(f"{name}{place}: {(error.problem or 'not valid YAML').strip().splitlines()[0]}") from error
+    except (YAMLError, ValueError) as error:
+        raise UsageError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise UsageError(f"{name}: a configuration is a mapping of sections to settings")
+    return tree
+
+
+def _line_numbers(text: str) -> dict[tuple[str, ...], int]:
+    """Line of each key, by its path; two levels are all a configuration has."""
+    from ruamel.yaml import YAML
+
+    lines: dict[tuple[str, ...], int] = {}
+    root = YAML(pure=True).compose(text)
+    for key, value in root.value if root is not None and isinstance(root.value, list) else []:
+        lines[(str(key.value),)] = key.start_mark.line + 1
+        for inner in value.value if isinstance(value.value, list) else []:
+            if isinstance(inner, tuple):
+                lines[str(key.value), str(inner[0].value)] = inner[0].start_mark.line + 1
+    return lines
+
+
+def _validate(tree: Tree, name: str, lines: dict[tuple[str, ...], int]) -> RunConfig:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(RunConfig).validate_python(tree)
+    except ValidationError as error:
+        problems = [problem for detail in error.errors() for problem in _problems(detail, name, lines)]
+        raise UsageError("\n".join(dict.fromkeys(problems))) from error
+
+
+def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list[str]:
+    """One pydantic error as our sentences, each with file, line and, for an unknown key, the nearest known one."""
+    path = tuple(str(part) for part in detail["loc"])
+    if detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return [_place(name, lines, path) + f"unknown key {'.'.join(path)!r}{_nearest_key(path)}"]
+    if "ctx" in detail and isinstance(detail["ctx"].get("error"), ValueError):
+        messages = str(detail["ctx"]["error"]).splitlines()
+        return [_place(name, lines, (*path, message.split()[0].rstrip(":"))) + message for message in messages]
+    if detail["type"] == "dataclass_type":
+        return [_place(name, lines, path) + f"{'.'.join(path)} must be a section of settings, but is {detail['input']!r}"]
+    message = detail["msg"].removeprefix("Input ").replace("should be", "must be")
+    return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {detail['input']!r}"]
+
+
+def _place(name: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...]) -> str:
+    while path and path not in lines:
+        path = path[:-1]
+    place = f"{name}:{lines[path]}" if path else name
+    return f"{place}: " if place else ""
+
+
+def _nearest_key(path: tuple[str, ...]) -> str:
+    known: Any = RunConfig
+    for part in path[:-1]:
+        types = {field.name: field.default_factory for field in fields(known)}
+        known = types.get(part)
+        if not (isinstance(known, type) and is_dataclass(known)):
+            return ""
+    names = [field.name for field in fields(known)]
+    near = difflib.get_close_matches(path[-1], names, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    elsewhere = [
+        f"{section.name}.{key.name}"
+        for section in fields(RunConfig)
+        for key in fields(section.default_factory)  # pyright: ignore[reportArgumentType]
+        if key.name == path[-1]
+    ]
+    return f"; did you mean {elsewhere[0]!r}?" if elsewhere else f"; known: {', '.join(names)}"

@@ -1,0 +1,65 @@
+"""Settings of the corpus and of the tokenizer. Plain dataclasses: no torch, no file is touched."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the sentence pairs come from and which of them are kept."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    src: list[str] = field(default_factory=list)
+    """Source-side text files, one sentence per line."""
+    tgt: list[str] = field(default_factory=list)
+    """Target-side text files, line by line the translations of `src`."""
+    dev_src: list[str] = field(default_factory=list)
+    """Source side of the validation set."""
+    dev_tgt: list[str] = field(default_factory=list)
+    """Target side of the validation set."""
+    data: list[str] = field(default_factory=list)
+    """Pairs in one place: `toy`, a .tsv, .csv, .jsonl, .parquet or .arrow file, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
+    dev: list[str] = field(default_factory=list)
+    """The validation set in the same notation."""
+    src_column: str = "src"
+    """Column, JSON field or language code that holds the source in `data`."""
+    tgt_column: str = "tgt"
+    """Column, JSON field or language code that holds the target in `data`."""
+    max_length_ratio: float = 9.0
+    """A pair is dropped if one side has more than this many times the tokens of the other (plus 5)."""
+    bad_lines: Literal["error", "skip"] = "error"
+    """What to do with a line that is not UTF-8: stop, or drop the pair and count it."""
+
+    def __post_init__(self) -> None:
+        if self.max_length_ratio < 1:
+            raise ValueError(f"max_length_ratio must be at least 1, but is {self.max_length_ratio}")
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """How text becomes pieces."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    vocab_size: int = 8000
+    """Pieces wanted; reduced to what the corpus supports."""
+    type: Literal["unigram", "bpe", "char", "word"] = "unigram"
+    """SentencePiece algorithm. `word` takes the text as already split at spaces."""
+    separate: bool = False
+    """One vocabulary for each side instead of a joint one."""
+    character_coverage: float = 1.0
+    """Share of the corpus's characters that get a piece; the rest are spelt in bytes (unigram, bpe) or unknown."""
+    max_sentences: int = 1_000_000
+    """At most this many lines, sampled evenly, are read to build a vocabulary."""
+
+    def __post_init__(self) -> None:
+        problems: list[str] = []
+        if self.vocab_size < 1:
+            problems.append(f"vocab_size must be at least 1, but is {self.vocab_size}")
+        if not 0.9 <= self.character_coverage <= 1:
+            problems.append(f"character_coverage must be between 0.9 and 1, but is {self.character_coverage}")
+        if self.max_sentences < 1:
+            problems.append(f"max_sentences must be at least 1, but is {self.max_sentences}")
+        if problems:
+            raise ValueError("\n".join(problems))

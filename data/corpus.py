@@ -1,0 +1,275 @@
+"""Parallel corpora: sentence pairs streamed from files, tables, Hugging Face data sets or the toy language."""
+
+import csv
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+from .cleaning import clean
+from .config import DataConfig
+from .errors import DataError, UsageError
+from .files import sha256_bytes, sha256_file
+from .reading import open_bytes, read_lines
+from .toy import toy_pairs
+
+Pair = tuple[str, str]
+"""A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
+
+TOY = "toy"
+TOY_SIZES = {"train": 40_000, "dev": 500, "test": 1_000}
+HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
+
+_TABLES = {".tsv", ".csv", ".jsonl", ".parquet", ".arrow"}
+_COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz"}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A re-readable stream of sentence pairs.
+
+    Args:
+        name: What the user called it, for messages.
+        identity: Changes whenever the text does; caches are filed under it.
+        pairs: Opens the stream anew at each call.
+    """
+
+    name: str
+    identity: str
+    pairs: Callable[[], Iterator[Pair]]
+
+
+def training_corpus(config: DataConfig) -> Corpus:
+    """The corpus named by `src`/`tgt` or by `data`.
+
+    Raises:
+        UsageError: Neither is given, or the two lists do not match.
+        DataError: A file cannot be read (raised now where it can be seen now, else while streaming).
+    """
+    corpus = _corpus(config, config.src, config.tgt, config.data, "train", ("src", "tgt", "data"))
+    if corpus is None:
+        raise UsageError("no training data: give --src and --tgt, or --data, or leave all out for the toy language")
+    return corpus
+
+
+def dev_corpus(config: DataConfig) -> Corpus | None:
+    """The validation set, or None if the configuration names none.
+
+    Raises:
+        UsageError: The two lists of files do not match.
+    """
+    return _corpus(config, config.dev_src, config.dev_tgt, config.dev, "dev", ("dev-src", "dev-tgt", "dev"))
+
+
+def _corpus(
+    config: DataConfig, src: list[str], tgt: list[str], specs: list[str], split: str, flags: tuple[str, str, str]
+) -> Corpus | None:
+    if (src or tgt) and specs:
+        raise UsageError(f"give either --{flags[0]} and --{flags[1]}, or --{flags[2]}, not both")
+    if len(src) != len(tgt):
+        raise UsageError(f"--{flags[0]} names {len(src)} files and --{flags[1]} {len(tgt)}; they must pair up")
+    parts = [_parallel_files(Path(s), Path(t), config.bad_lines == "skip") for s, t in zip(src, tgt, strict=True)]
+    parts += [open_spec(spec, config, split) for spec in specs]
+    return join_corpora(parts) if parts else None
+
+
+def join_corpora(parts: Sequence[Corpus]) -> Corpus:
+    """Several corpora read one after another as one."""
+    if len(parts) == 1:
+        return parts[0]
+    identity = sha256_bytes("".join(part.identity for part in parts).encode())
+    name = " + ".join(part.name for part in parts)
+    return Corpus(name, identity, lambda: chain.from_iterable(part.pairs() for part in parts))
+
+
+def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
+    """Opens one SPEC: `toy`, a table file, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`.
+
+    Raises:
+        UsageError: The SPEC cannot be understood.
+        DataError: It names something that cannot be read.
+    """
+    if spec == TOY:
+        size = TOY_SIZES[split]
+        return Corpus(f"the toy language ({split})", f"toy-{split}-{size}", lambda: toy_pairs(split, size=size))
+    if spec.startswith("hf:"):
+        return _hub_corpus(spec, config, split)
+    path = Path(spec)
+    suffixes = [suffix for suffix in path.suffixes if suffix not in _COMPRESSION_SUFFIXES]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in _TABLES:
+        raise UsageError(
+            f"cannot tell the format of {spec}: name a file that ends in {', '.join(sorted(_TABLES))},"
+            f" or hf:NAME, or {TOY}; for two text files use --src and --tgt"
+        )
+    identity = _file_identity([path], (config.src_column, config.tgt_column))
+    if suffix in (".parquet", ".arrow"):
+        return Corpus(spec, identity, lambda: _dataset_pairs(spec, _load_table(path, suffix), config))
+    reader = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs}[suffix]
+    return Corpus(spec, identity, lambda: reader(path, config))
+
+
+def hold_out(corpus: Corpus, *, seed: int) -> tuple[Corpus, Corpus]:
+    """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
+
+    Which pairs are held out is a function of the seed and of the source sentence alone.
+
+    Returns:
+        The corpus that is left for training, and the one held out.
+    """
+    total = sum(1 for _ in corpus.pairs())
+    threshold = int(min(HOLD_OUT_SHARE, 0.95 * HOLD_OUT_PAIRS / max(total, 1)) * 2**32)
+
+    def held(pair: Pair) -> bool:
+        return zlib.crc32(f"{seed}\t{clean(pair[0])}".encode()) < threshold
+
+    def part(name: str, wanted: bool) -> Corpus:
+        identity = sha256_bytes(f"{corpus.identity} {seed} {name}".encode())
+        return Corpus(f"{corpus.name} ({name})", identity, lambda: (p for p in corpus.pairs() if held(p) == wanted))
+
+    return part("rest", False), part("held out", True)
+
+
+def _file_identity(paths: Iterable[Path], salt: object = "") -> str:
+    try:
+        return sha256_bytes(f"{[sha256_file(path) for path in paths]} {salt}".encode())
+    except OSError:
+        for path in paths:
+            with open_bytes(path):
+                pass  # says in words what is wrong with it
+        raise
+
+
+def _parallel_files(src: Path, tgt: Path, skip_bad: bool) -> Corpus:
+    identity = _file_identity((src, tgt), skip_bad)
+    return Corpus(f"{src} and {tgt}", identity, lambda: _parallel_pairs(src, tgt, skip_bad))
+
+
+def _parallel_pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
+    missing = object()
+    src_lines, tgt_lines = read_lines(src, skip_bad=skip_bad), read_lines(tgt, skip_bad=skip_bad)
+    for number, (s, t) in enumerate(zip_longest(src_lines, tgt_lines, fillvalue=missing)):
+        if s is missing or t is missing:
+            longer = number + 1 + sum(1 for _ in (tgt_lines if s is missing else src_lines))
+            counts = (number, longer) if s is missing else (longer, number)
+            raise DataError(
+                f"{src} has {counts[0]:,} lines and {tgt} {counts[1]:,}; the two files must match line by line"
+            )
+        yield (s, t) if isinstance(s, str) and isinstance(t, str) else ("", "")
+
+
+def _tsv_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1):
+        if line is None or not line.strip():
+            yield "", ""
+            continue
+        fields = line.split("\t")
+        if len(fields) < 2:
+            raise DataError(f"{path}:{number}: no tab; a .tsv line is source<TAB>target")
+        yield fields[0], fields[1]
+
+
+def _csv_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    with open_bytes(path) as file:
+        rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+        try:
+            header = next(rows, [])
+            columns = _pick_columns(path.name, header, config)
+            src, tgt = (header.index(column) for column in columns)
+            for row in rows:
+                if row:
+                    yield row[src], row[tgt]
+        except (UnicodeDecodeError, csv.Error, IndexError) as error:
+            raise DataError(f"{path}:{rows.line_num + 1}: {error}") from error
+
+
+def _jsonl_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1):
+        if line is None or not line.strip():
+            yield "", ""
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}:{number}: not a JSON object: {error}") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{number}: not a JSON object")
+        yield _row_pair(f"{path}:{number}", row, config)
+
+
+def _row_pair(place: str, row: dict[str, Any], config: DataConfig) -> Pair:
+    """Takes the two sides out of a row, looking inside the `translation` field of Hugging Face's translation data sets."""
+    if isinstance(row.get("translation"), dict):
+        row = row["translation"]
+    src, tgt = (row.get(column) for column in _pick_columns(place, list(row), config))
+    if src is None or tgt is None:
+        return "", ""
+    if not isinstance(src, str) or not isinstance(tgt, str):
+        raise DataError(f"{place}: source and target must be strings")
+    return src, tgt
+
+
+def _pick_columns(place: str, columns: list[str], config: DataConfig) -> tuple[str, str]:
+    """The configured columns; where the defaults are absent, `source`/`target`, or the only two columns in their order."""
+    wanted = (config.src_column, config.tgt_column)
+    for candidate in (wanted, ("source", "target")):
+        if set(candidate) <= set(columns):
+            return candidate
+    if wanted == ("src", "tgt") and len(columns) == 2:
+        return columns[0], columns[1]
+    raise DataError(
+        f"{place}: no columns {wanted[0]!r} and {wanted[1]!r} among {', '.join(map(repr, columns)) or 'none'};"
+        " name them with --set data.src_column=.. --set data.tgt_column=.."
+    )
+
+
+def _load_table(path: Path, suffix: str) -> Any:
+    from datasets import Dataset
+
+    try:
+        return Dataset.from_file(str(path)) if suffix == ".arrow" else Dataset.from_parquet(str(path))
+    except Exception as error:  # pyarrow and datasets raise a dozen different types for a damaged file
+        raise DataError(f"cannot read {path}: {_first_line(error)}") from error
+
+
+def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
+    """Splits `hf:NAME[/SUBSET][:SPLIT][@REVISION]` into name, subset, split and revision.
+
+    A hub name is `owner/name` or an old one-word name; a third component is the subset. A path to a local directory
+    (one that starts with `.` or `/`, or exists) is taken whole.
+    """
+    rest = spec.removeprefix("hf:")
+    rest, _, revision = rest.partition("@")
+    if Path(rest).exists():
+        return rest, None, None, revision or None
+    rest, _, split = rest.rpartition(":") if ":" in rest else (rest, "", "")
+    name, subset = rest, None
+    if not rest.startswith((".", "/")) and not Path(rest).exists() and rest.count("/") == 2:
+        name, _, subset = rest.rpartition("/")
+    return name, subset, split or None, revision or None
+
+
+def _hub_corpus(spec: str, config: DataConfig, default_split: str) -> Corpus:
+    from datasets import load_dataset
+
+    name, subset, split, revision = parse_hub_spec(spec)
+    split = split or {"dev": "validation"}.get(default_split, default_split)
+    try:
+        dataset = load_dataset(name, subset, split=split, revision=revision)
+    except Exception as error:  # the hub client raises network, lookup and value errors of many libraries
+        raise DataError(f"cannot load {spec} (split {split}): {_first_line(error)}") from error
+    identity = sha256_bytes(f"{dataset._fingerprint} {config.src_column} {config.tgt_column}".encode())
+    return Corpus(spec, identity, lambda: _dataset_pairs(spec, dataset, config))
+
+
+def _dataset_pairs(place: str, dataset: Any, config: DataConfig) -> Iterator[Pair]:
+    for row in dataset:
+        yield _row_pair(place, row, config)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

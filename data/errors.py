@@ -1,0 +1,62 @@
+"""Errors that a user can cause or mend, each with the exit code the command line gives it.
+
+    TfmError
+    ├── UsageError          2    wrong flag, wrong configuration
+    ├── DataError           3    text that cannot be used
+    ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
+    ├── EnvironmentFault    5    disk, permission, memory, a busy run directory
+    ├── TrainingDiverged    6    loss or gradient no longer finite
+    └── Interrupted   130/143    Ctrl-C or SIGTERM, after saving
+
+A message is one sentence or two: what, where, and the fix. Anything else that is raised is a bug in tfm (exit code 1).
+"""
+
+import signal
+
+
+class TfmError(Exception):
+    """Base of all errors that tfm reports in one line."""
+
+    exit_code = 1
+
+
+class UsageError(TfmError):
+    """A flag or a configuration value that cannot be used."""
+
+    exit_code = 2
+
+
+class DataError(TfmError):
+    """Input text that is missing, damaged or misaligned."""
+
+    exit_code = 3
+
+
+class ModelError(TfmError):
+    """A run, checkpoint or tokenizer that is damaged, foreign or does not fit."""
+
+    exit_code = 4
+
+
+class EnvironmentFault(TfmError):
+    """The machine refuses: no space, no permission, no memory, directory in use."""
+
+    exit_code = 5
+
+
+class TrainingDiverged(TfmError):
+    """Loss or gradients stopped being finite numbers."""
+
+    exit_code = 6
+
+
+class Interrupted(TfmError):
+    """SIGINT or SIGTERM arrived; whatever had to be saved has been saved.
+
+    Args:
+        signal_number: The signal received; the exit code is 128 plus that number.
+    """
+
+    def __init__(self, message: str, signal_number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + int(signal_number)

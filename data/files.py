@@ -1,0 +1,290 @@
+"""Every write, rename, removal and lock of tfm. Standard library only.
+
+The rule that makes a power cut harmless: write under a temporary name *in the same directory*, fsync the file, rename it
+over the final name, fsync the directory. A reader therefore sees the old content or the new, never half of it.
+What differs by operating system (locks, directory fsync) is in this module and nowhere else.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import EnvironmentFault
+
+PARTIAL = ".partial"
+"""Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
+
+
+def fault(action: str, path: Path, error: OSError) -> EnvironmentFault:
+    """Turns an OSError into one line that names the path, the reason and, when the disk is full, the space left."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        with contextlib.suppress(OSError):
+            reason += f", {shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
+    return EnvironmentFault(f"cannot {action} {path}: {reason}")
+
+
+def _existing_parent(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def make_directory(path: Path) -> None:
+    """Creates a directory and its parents.
+
+    Raises:
+        EnvironmentFault: The directory cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise fault("create", path, error) from error
+
+
+def sync_directory(path: Path) -> None:
+    """Makes renames inside a directory survive a power cut (a no-op on Windows, which has no such call)."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a new file and forces it to the disk; for files inside a directory that is itself staged.
+
+    Raises:
+        EnvironmentFault: Disk full, permission denied, and so on.
+    """
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise fault("write", path, error) from error
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replaces a file's content in one step: afterwards it holds all of the old content or all of the new.
+
+    Raises:
+        EnvironmentFault: The write failed; the old file is untouched.
+    """
+    staged = path.with_name(path.name + PARTIAL)
+    make_directory(path.parent)
+    try:
+        write_file(staged, content)
+        os.replace(staged, path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise fault("write", path, error) from error
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def replace_json(path: Path, value: Any) -> None:
+    """Like `replace_file`, for a JSON document."""
+    replace_file(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """The one JSON spelling that tfm writes: UTF-8, two spaces, a final newline."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+@contextlib.contextmanager
+def staged_directory(target: Path) -> Iterator[Path]:
+    """Builds a directory aside and renames it into place when the block ends without an error.
+
+    Yields:
+        The temporary directory to fill. `target` is absent or complete at every moment, and replaced if it existed.
+
+    Raises:
+        EnvironmentFault: The directory cannot be made, synced or renamed.
+    """
+    make_directory(target.parent)
+    staged = target.with_name(target.name + PARTIAL)
+    remove_tree(staged)
+    make_directory(staged)
+    try:
+        yield staged
+        for path in sorted(staged.rglob("*")):
+            if path.is_file():
+                _sync_file(path)
+        sync_directory(staged)
+        remove_tree(target)
+        os.replace(staged, target)
+        sync_directory(target.parent)
+    except OSError as error:
+        raise fault("write", target, error) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a file or directory if it is there. A directory is renamed aside first, so that it vanishes in one step.
+
+    Raises:
+        EnvironmentFault: It is there and cannot be removed.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            doomed = path.with_name(path.name.removesuffix(PARTIAL) + ".removed" + PARTIAL)
+            shutil.rmtree(doomed, ignore_errors=True)
+            os.replace(path, doomed)
+            shutil.rmtree(doomed)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise fault("remove", path, error) from error
+
+
+def remove_debris(directory: Path) -> None:
+    """Removes what a killed process left unfinished directly inside a directory. Call it only while holding the lock."""
+    for path in directory.glob(f"*{PARTIAL}"):
+        remove_tree(path)
+
+
+class LineLog:
+    """A text file that grows by whole lines and can be cut back (metrics.jsonl, timing.jsonl).
+
+    Args:
+        path: The file; created on the first line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Adds one JSON object as one line.
+
+        Raises:
+            EnvironmentFault: The line cannot be written.
+        """
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise fault("write", self.path, error) from error
+
+    def records(self) -> list[dict[str, Any]]:
+        """The whole lines that parse; a line torn by a crash is left out."""
+        if not self.path.exists():
+            return []
+        records: list[dict[str, Any]] = []
+        for line in self.path.read_bytes().split(b"\n"):
+            with contextlib.suppress(ValueError):
+                record = json.loads(line)
+                if isinstance(record, dict):
+                    records.append(record)
+        return records
+
+    def cut_after(self, step: int) -> None:
+        """Drops every record of a later step, so that a resumed run writes each step once."""
+        kept = [record for record in self.records() if record["step"] <= step]
+        if self.path.exists():
+            lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
+            replace_file(self.path, "".join(lines).encode())
+
+
+class OutputFile:
+    """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
+
+    Raises:
+        EnvironmentFault: The file cannot be created. Raised before any work is done.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.staged = path.with_name(path.name + PARTIAL)
+        if path.is_dir():
+            raise EnvironmentFault(f"cannot write {path}: it is a directory; name a file")
+        try:
+            self.stream: IO[str] = open(self.staged, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
+        except OSError as error:
+            raise fault("write", path, error) from error
+
+    def __enter__(self) -> IO[str]:
+        return self.stream
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.stream.flush()
+            os.fsync(self.stream.fileno())
+            self.stream.close()
+            if kind is None:
+                os.replace(self.staged, self.path)
+        except OSError as error:
+            raise fault("write", self.path, error) from error
+
+
+class DirectoryLock:
+    """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies.
+
+    Raises:
+        EnvironmentFault: Another process holds the directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        make_directory(directory)
+        self.path = directory / ".lock"
+        try:
+            self._file = open(self.path, "a+b")  # noqa: SIM115
+        except OSError as error:
+            raise fault("lock", directory, error) from error
+        try:
+            _lock(self._file)
+        except OSError as error:
+            self._file.close()
+            raise EnvironmentFault(
+                f"{directory} is in use by another tfm process; wait for it or name another directory with --run"
+            ) from error
+
+    def __enter__(self) -> "DirectoryLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # pyright: ignore[reportAttributeAccessIssue]
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file, read in pieces.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_bytes(content: bytes) -> str:
+    """SHA-256 of bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()

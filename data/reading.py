@@ -1,0 +1,117 @@
+"""Text files as lines. Only `\\n` ends a line: U+2028, VT, FF and NEL inside a sentence never shift a pair."""
+
+import bz2
+import contextlib
+import difflib
+import gzip
+import lzma
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from .errors import DataError
+
+MAX_LINE_BYTES = 1_000_000
+"""A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
+
+_COMPRESSED: dict[bytes, Callable[[Path], IO[bytes]]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive (a .docx or .xlsx, perhaps)",
+    b"%PDF": "a PDF document",
+    b"(\xb5/\xfd": "zstd-compressed; decompress it first",
+    b"\x80\x02": "a pickle file",
+    b"PAR1": "a Parquet file; give it to --data",
+    b"ARROW1": "an Arrow file; give it to --data",
+}
+_UTF16_OR_32_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
+    """Streams the lines of a UTF-8 text file, without their line ends. Reads .gz, .bz2 and .xz by their first bytes.
+
+    Args:
+        path: The file.
+        skip_bad: Yield None for a line that is not UTF-8, instead of raising.
+
+    Raises:
+        DataError: The file is missing, unreadable, not UTF-8, or not text at all.
+    """
+    with open_bytes(path) as file:
+        for number, raw in enumerate(iter_raw_lines(file), start=1):
+            try:
+                yield raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                if not skip_bad:
+                    raise DataError(
+                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file (iconv -f latin1 -t utf-8)"
+                        " or drop such pairs with --set data.bad_lines=skip"
+                    ) from error
+                yield None
+
+
+def iter_raw_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start."""
+    first = True
+    while line := file.readline(MAX_LINE_BYTES):
+        if not line.endswith(b"\n") and len(line) == MAX_LINE_BYTES:
+            _skip_rest_of_line(file)
+            line = _whole_characters(line)
+        if first:
+            line, first = line.removeprefix(_BYTE_ORDER_MARK), False
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _skip_rest_of_line(file: IO[bytes]) -> None:
+    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+        pass
+
+
+def _whole_characters(line: bytes) -> bytes:
+    """Cuts a torn last character, so that a cut line is not mistaken for invalid UTF-8."""
+    for back in range(1, 4):
+        if line[-back] & 0xC0 != 0x80:
+            width = 4 if line[-back] >= 0xF0 else 3 if line[-back] >= 0xE0 else 2 if line[-back] >= 0xC0 else 1
+            return line[:-back] if width > back else line
+    return line
+
+
+@contextlib.contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file for reading, decompressed, after a look at its first bytes.
+
+    Raises:
+        DataError: Missing, a directory, no permission, a damaged archive, or recognisably not UTF-8 text.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+        opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
+        if opener is None:
+            _refuse_foreign(path, head)
+        with opener(path) if opener else open(path, "rb") as file:
+            yield file
+    except FileNotFoundError as error:
+        raise DataError(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _refuse_foreign(path: Path, head: bytes) -> None:
+    for magic, description in _FOREIGN.items():
+        if head.startswith(magic):
+            raise DataError(f"{path} is not a text file: it is {description}")
+    if head.startswith(_UTF16_OR_32_MARKS) or head.count(0) > len(head) // 5:
+        raise DataError(f"{path} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
+
+
+def _did_you_mean(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        near = difflib.get_close_matches(path.name, [sibling.name for sibling in path.parent.iterdir()], n=1)
+        if near:
+            return f" (did you mean {path.with_name(near[0])}?)"
+    return ""

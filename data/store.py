@@ -1,0 +1,208 @@
+"""Tokenised sentence pairs on disk: memory-mapped Arrow files, so that a corpus never has to fit in memory.
+
+A store is a directory, `cache/<key>/` in the run: disposable, built aside, renamed into place complete, its files checked
+by hash when it is opened again.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .corpus import Corpus
+from .errors import DataError, EnvironmentFault
+from .files import fault, json_bytes, sha256_file, staged_directory, write_file
+from .tokenizer import Tokenizer
+
+Ids = npt.NDArray[np.int32]
+
+ROWS_PER_BLOCK = 65_536
+"""Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""
+
+_SCHEMA = pa.schema([("src", pa.list_(pa.int32())), ("tgt", pa.list_(pa.int32()))])
+_TABLE, _REPORT = "pairs.arrow", "report.json"
+
+
+@dataclass
+class FilterReport:
+    """What became of the lines of a corpus; everything dropped is counted."""
+
+    read: int = 0
+    kept: int = 0
+    empty: int = 0
+    too_long: int = 0
+    unequal: int = 0
+    in_dev_set: int = 0
+    """Kept pairs that also stand in the validation set: a leak to warn of, not a reason to drop."""
+    src_tokens: int = 0
+    tgt_tokens: int = 0
+
+    def __str__(self) -> str:
+        dropped = {"empty": self.empty, "too long": self.too_long, "of very unequal length": self.unequal}
+        said = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
+        return f"{self.kept:,} of {self.read:,} pairs kept" + (f" (dropped: {said})" if said else "")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which pairs a store takes.
+
+    Args:
+        max_tokens: Longest side, in pieces, before `</s>` is added.
+        max_length_ratio: A side may have this many times the other's pieces, plus 5.
+    """
+
+    max_tokens: int
+    max_length_ratio: float
+
+
+class TokenStore:
+    """Random access to the pairs of one store. Rows are views into the mapped file.
+
+    Attributes:
+        src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
+        report: What was kept and dropped when the store was built.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.report = FilterReport(**json.loads((directory / _REPORT).read_text())["report"])
+        self._file = pa.memory_map(str(directory / _TABLE))
+        reader = pa.ipc.open_file(self._file)
+        self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
+        self.src_lengths = _joined([block.src.lengths for block in self._blocks])
+        self.tgt_lengths = _joined([block.tgt.lengths for block in self._blocks])
+
+    def __len__(self) -> int:
+        return len(self.src_lengths)
+
+    def __getitem__(self, row: int) -> tuple[Ids, Ids]:
+        """The source and target ids of a row, without bos and eos."""
+        block = self._blocks[row // ROWS_PER_BLOCK]
+        return block.src[row % ROWS_PER_BLOCK], block.tgt[row % ROWS_PER_BLOCK]
+
+
+class _Column:
+    """One list column of one record batch as two flat arrays, without a copy."""
+
+    def __init__(self, column: Any) -> None:
+        self.offsets: npt.NDArray[np.int32] = column.offsets.to_numpy()
+        self.values: Ids = column.values.to_numpy()
+        self.lengths = np.diff(self.offsets)
+
+    def __getitem__(self, row: int) -> Ids:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+
+class _Block:
+    def __init__(self, batch: Any) -> None:
+        self.src, self.tgt = _Column(batch.column(0)), _Column(batch.column(1))
+
+
+def _joined(parts: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+
+
+def open_store(directory: Path) -> TokenStore | None:
+    """Opens a store built earlier, or returns None if it is absent, incomplete or damaged (it is then built again)."""
+    try:
+        recorded = json.loads((directory / _REPORT).read_text())
+        if sha256_file(directory / _TABLE) == recorded["sha256"]:
+            return TokenStore(directory)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
+        pass
+    return None
+
+
+def build_store(
+    directory: Path,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    *,
+    dev_pairs: frozenset[tuple[str, str]] = frozenset(),
+    on_pair: Callable[[], None] = lambda: None,
+) -> TokenStore:
+    """Tokenises a corpus into a store.
+
+    Args:
+        directory: Where the store goes; appears complete or not at all.
+        dev_pairs: Pairs of the validation set, for the count of leaks.
+        on_pair: Called for each pair read (progress bars, Ctrl-C).
+
+    Raises:
+        DataError: Nothing usable in the corpus, or more than half of it empty.
+        EnvironmentFault: Disk full or not writable.
+    """
+    report = FilterReport()
+    with staged_directory(directory) as staged:
+        try:
+            with (
+                pa.OSFile(str(staged / _TABLE), "wb") as sink,
+                pa.ipc.new_file(sink, _SCHEMA) as writer,
+            ):
+                for block in _blocks(_tokenised(corpus, tokenizer, limits, report, dev_pairs, on_pair)):
+                    writer.write_batch(block)
+        except OSError as error:
+            raise _arrow_fault(directory, error) from error
+        _check_usable(corpus, report)
+        record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name, "report": asdict(report)}
+        write_file(staged / _REPORT, json_bytes(record))
+    return TokenStore(directory)
+
+
+def _arrow_fault(directory: Path, error: OSError) -> EnvironmentFault:
+    """Arrow raises OSError with its own text and, often, without an error number."""
+    if error.errno is not None:
+        return fault("write", directory, error)
+    return EnvironmentFault(f"cannot write {directory}: {error}")
+
+
+def _tokenised(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    report: FilterReport,
+    dev_pairs: frozenset[tuple[str, str]],
+    on_pair: Callable[[], None],
+) -> Iterator[tuple[list[int], list[int]]]:
+    for src_text, tgt_text in corpus.pairs():
+        on_pair()
+        report.read += 1
+        src, tgt = tokenizer.src.encode(src_text), tokenizer.tgt.encode(tgt_text)
+        if not src or not tgt:
+            report.empty += 1
+        elif max(len(src), len(tgt)) > limits.max_tokens:
+            report.too_long += 1
+        elif max(len(src), len(tgt)) > limits.max_length_ratio * min(len(src), len(tgt)) + 5:
+            report.unequal += 1
+        else:
+            report.kept += 1
+            report.src_tokens += len(src)
+            report.tgt_tokens += len(tgt)
+            report.in_dev_set += (src_text, tgt_text) in dev_pairs
+            yield src, tgt
+
+
+def _blocks(pairs: Iterator[tuple[list[int], list[int]]]) -> Iterator[Any]:
+    src: list[list[int]] = []
+    tgt: list[list[int]] = []
+    for s, t in pairs:
+        src.append(s)
+        tgt.append(t)
+        if len(src) == ROWS_PER_BLOCK:
+            yield pa.record_batch([src, tgt], schema=_SCHEMA)
+            src, tgt = [], []
+    if src:
+        yield pa.record_batch([src, tgt], schema=_SCHEMA)
+
+
+def _check_usable(corpus: Corpus, report: FilterReport) -> None:
+    if not report.kept:
+        raise DataError(f"{corpus.name} has no usable pair: {report}")
+    if report.empty > report.read / 2:
+        raise DataError(f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?")

@@ -1,0 +1,285 @@
+"""Text to pieces and back: SentencePiece vocabularies, built by us and carried with the weights.
+
+`decode(encode(x)) == clean(x)` for every string x and every unigram or BPE vocabulary (they fall back to bytes); for
+`char` and `word` vocabularies wherever x has no unknown piece.
+"""
+
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from .cleaning import clean
+from .config import TokenizerConfig
+from .errors import DataError, ModelError, UsageError
+from .files import json_bytes, sha256_bytes, staged_directory, write_file
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
+"""Kept free for placeholders and language tags; control pieces, so no text is ever read as one of them."""
+
+FORMAT_VERSION = 1
+_DESCRIPTION = "tokenizer.json"
+_MAX_MODEL_BYTES = 16_000_000
+_MAX_SENTENCE_BYTES = 4192
+"""SentencePiece leaves longer lines out of the training of a vocabulary; so do we, before it does."""
+
+# SentencePiece writes a space as U+2581. So that a literal U+2581 survives, it is spelt as an escape character and `b`,
+# and the escape character itself (a private-use one) as itself and `a`.
+_SPACE_MARK, _ESCAPE = "\u2581", "\ue000"
+
+
+def _escape(text: str) -> str:
+    if _SPACE_MARK not in text and _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE, _ESCAPE + "a").replace(_SPACE_MARK, _ESCAPE + "b")
+
+
+def _unescape(text: str) -> str:
+    if _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE + "b", _SPACE_MARK).replace(_ESCAPE + "a", _ESCAPE)
+
+
+class Vocabulary:
+    """One SentencePiece model.
+
+    Args:
+        model: The serialised model.
+
+    Raises:
+        ModelError: The bytes are not a SentencePiece model made by tfm.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        try:
+            self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]
+            ids = [self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id()]
+        except (RuntimeError, TypeError) as error:
+            raise ModelError(f"damaged SentencePiece model: {error}") from error
+        if ids != [PAD_ID, UNK_ID, BOS_ID, EOS_ID]:
+            raise ModelError(f"a SentencePiece model of tfm has pad, unk, bos, eos = 0, 1, 2, 3, but this has {ids}")
+
+    def __len__(self) -> int:
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without bos and eos."""
+        return self._processor.encode(_escape(clean(text)))
+
+    def encode_as_pieces(self, text: str) -> list[str]:
+        """The pieces of a text as strings; `▁` marks a space."""
+        return self._processor.encode(_escape(clean(text)), out_type=str)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of ids; control pieces vanish, unknown pieces become `⁇`."""
+        return _unescape(self._processor.decode(list(ids))).strip(" ")
+
+    def piece(self, piece_id: int) -> str:
+        """The piece with this id."""
+        return self._processor.id_to_piece(piece_id)
+
+    def is_byte(self, piece_id: int) -> bool:
+        """Whether a piece is one byte of the byte fallback."""
+        return self._processor.is_byte(piece_id)
+
+    def control_ids(self) -> list[int]:
+        """Ids that no text contains: pad, bos, eos and the reserved pieces."""
+        return [i for i in range(len(self)) if self._processor.is_control(i)]
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object."""
+
+    src: Vocabulary
+    tgt: Vocabulary
+    type: str
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides share one vocabulary."""
+        return self.src is self.tgt
+
+    @property
+    def sha256(self) -> str:
+        """Identifies the vocabularies; checkpoints carry it, and refuse a tokenizer with another one."""
+        return sha256_bytes(self.src.model if self.joint else self.src.model + self.tgt.model)
+
+    def save(self, directory: Path) -> None:
+        """Writes the tokenizer directory in one step.
+
+        Raises:
+            EnvironmentFault: It cannot be written.
+        """
+        sides = {"tokenizer": self.src} if self.joint else {"src": self.src, "tgt": self.tgt}
+        with staged_directory(directory) as staged:
+            for name, vocabulary in sides.items():
+                write_file(staged / f"{name}.model", vocabulary.model)
+                lines = [f"{index}\t{vocabulary.piece(index)}\n" for index in range(len(vocabulary))]
+                write_file(staged / f"{name}.vocab", "".join(lines).encode())
+            description = {
+                "format": FORMAT_VERSION,
+                "type": self.type,
+                "joint": self.joint,
+                "models": {f"{name}.model": sha256_bytes(vocabulary.model) for name, vocabulary in sides.items()},
+            }
+            write_file(staged / _DESCRIPTION, json_bytes(description))
+
+    @classmethod
+    def load(cls, directory: Path) -> "Tokenizer":
+        """Reads a tokenizer directory, checking each model against its recorded hash.
+
+        Raises:
+            ModelError: The directory is missing, incomplete, damaged, or of a newer format.
+        """
+        if not directory.is_dir():
+            raise ModelError(f"{directory} is not a tokenizer directory; make one with tfm tokenize")
+        try:
+            description = json.loads(_read(directory / _DESCRIPTION))
+            version, models = description["format"], dict(description["models"])
+            kind, joint = str(description["type"]), bool(description["joint"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{directory / _DESCRIPTION} is damaged") from error
+        if version != FORMAT_VERSION:
+            raise ModelError(f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+        vocabularies: dict[str, Vocabulary] = {}
+        for side in ("tokenizer",) if joint else ("src", "tgt"):
+            path = directory / f"{side}.model"
+            model = _read(path)
+            if sha256_bytes(model) != models.get(path.name):
+                raise ModelError(f"{path} is damaged (its sha256 is not the one in {_DESCRIPTION})")
+            vocabularies[side] = Vocabulary(model)
+        shared = vocabularies.get("tokenizer")
+        return cls(shared or vocabularies["src"], shared or vocabularies["tgt"], kind)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MAX_MODEL_BYTES:
+            raise ModelError(f"{path} is larger than a tokenizer file can be")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}") from error
+
+
+def build_tokenizer(
+    src: Iterable[str], tgt: Iterable[str], config: TokenizerConfig, *, notes: list[str] | None = None
+) -> Tokenizer:
+    """Builds the vocabularies of a corpus.
+
+    Args:
+        src, tgt: Sentences of the two sides, raw; iterated once.
+        config: Size, algorithm, joint or separate.
+        notes: Receives a sentence about anything done otherwise than asked (a size reduced).
+
+    Raises:
+        DataError: No usable text.
+        UsageError: The size is smaller than the alphabet needs.
+    """
+    notes = notes if notes is not None else []
+    if config.separate:
+        return Tokenizer(
+            Vocabulary(_train(src, config, "source vocabulary", notes)),
+            Vocabulary(_train(tgt, config, "target vocabulary", notes)),
+            config.type,
+        )
+    joint = Vocabulary(_train(_interleave(src, tgt), config, "vocabulary", notes))
+    return Tokenizer(joint, joint, config.type)
+
+
+def _interleave(src: Iterable[str], tgt: Iterable[str]) -> Iterator[str]:
+    for s, t in zip(src, tgt, strict=True):
+        yield s
+        yield t
+
+
+def _train(sentences: Iterable[str], config: TokenizerConfig, name: str, notes: list[str]) -> bytes:
+    """Trains one model, and once more with the size that the corpus supports if the one asked for is too large."""
+    sample = _sample(sentences, config.max_sentences)
+    if not sample:
+        raise DataError(f"no usable line to build the {name} from")
+    model, error = _run_worker(sample, _options(config, config.vocab_size))
+    if limit := re.search(r"Vocabulary size too high.*value <= (\d+)", error):
+        model, error = _run_worker(sample, _options(config, int(limit[1])))
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        raise UsageError(
+            f"the {name} must hold every character of the corpus: {int(needed[1]):,} pieces, but the size asked is"
+            f" {config.vocab_size:,}; use --vocab-size {needed[1]} or more"
+        )
+    if not model:
+        raise DataError(f"SentencePiece could not build the {name}: {error.strip() or 'no reason given'}")
+    actual = len(Vocabulary(model))
+    if actual < config.vocab_size:
+        notes.append(f"{name} of {config.vocab_size:,} asked, the corpus supports {actual:,}: using {actual:,}")
+    return model
+
+
+def _sample(sentences: Iterable[str], size: int) -> list[str]:
+    """Reservoir sampling: at most `size` usable sentences, each equally likely, the same ones at every call."""
+    rng = random.Random(size)
+    kept: list[str] = []
+    seen = 0
+    for sentence in sentences:
+        line = _escape(clean(sentence))
+        if not line or len(line.encode()) > _MAX_SENTENCE_BYTES:
+            continue
+        seen += 1
+        if len(kept) < size:
+            kept.append(line)
+        elif (place := rng.randrange(seen)) < size:
+            kept[place] = line
+    return kept
+
+
+def _options(config: TokenizerConfig, vocab_size: int) -> dict[str, Any]:
+    subword = config.type in ("unigram", "bpe")
+    return {
+        "model_type": config.type,
+        "vocab_size": vocab_size,
+        "hard_vocab_limit": subword,  # char and word take what there is
+        "byte_fallback": subword,
+        "character_coverage": config.character_coverage,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": True,
+        "pad_id": PAD_ID,
+        "unk_id": UNK_ID,
+        "bos_id": BOS_ID,
+        "eos_id": EOS_ID,
+        "pad_piece": "<pad>",
+        "unk_piece": "<unk>",
+        "bos_piece": "<s>",
+        "eos_piece": "</s>",
+        "unk_surface": " \u2047",
+        "control_symbols": RESERVED_PIECES,
+    }
+
+
+def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
+    """Runs the training child over the sentences; returns the model and what it complained of."""
+    command = [sys.executable, "-m", f"{__package__}.sentencepiece_worker"]
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(json.dumps(options).encode() + b"\n")
+        stdin.writelines(sentence.encode() + b"\n" for sentence in sentences)
+        stdin.seek(0)
+        child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            model, complaints = child.communicate()
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+    error = complaints.decode(errors="replace")
+    if child.returncode and not error:
+        error = f"its process ended with {child.returncode}"
+    return (b"" if child.returncode else model), error

@@ -1,0 +1,1 @@
+"""The Transformer: the model, its decoding, its evaluation and its training."""

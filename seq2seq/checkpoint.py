@@ -1,0 +1,305 @@
+"""Checkpoints: immutable directories, complete or absent. safetensors and JSON, never pickle.
+
+    checkpoints/step-000500/
+      model.safetensors       the weights
+      ema.safetensors         their exponential moving average, if the run keeps one
+      optimizer.safetensors   the optimizer's moments
+      model.json              everything needed to rebuild the model and its defaults; says which weights to use
+      state.json              where training stands
+      manifest.json           sha256 and size of each file above, written last
+
+Every file is hashed before it is parsed, and what is parsed are the bytes that were hashed.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from ..data.errors import EnvironmentFault, ModelError
+from ..data.files import json_bytes, remove_tree, sha256_bytes, staged_directory, write_file
+from .decoding.config import DecodingConfig
+from .model.config import ModelConfig
+from .model.transformer import Transformer
+
+FORMAT_VERSION = 1
+_STEP_NAME = re.compile(r"step-(\d{6,})")
+_MAX_JSON_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """The content of `model.json`."""
+
+    format: int
+    tfm_version: str
+    model: dict[str, Any]
+    src_vocab_size: int
+    tgt_vocab_size: int
+    shared_vocab: bool
+    tokenizer_sha256: str
+    weights: str
+    """Which weights validation, best and translate use: `ema` or `model`."""
+    decoding: dict[str, Any]
+
+    def build(self) -> Transformer:
+        """A model of this description, its weights not yet loaded."""
+        return Transformer(
+            ModelConfig(**self.model),
+            src_vocab_size=self.src_vocab_size,
+            tgt_vocab_size=self.tgt_vocab_size,
+            shared_vocab=self.shared_vocab,
+        )
+
+    def decoding_config(self) -> DecodingConfig:
+        """The run's decoding defaults."""
+        return DecodingConfig(**self.decoding)
+
+
+def checkpoint_path(run: Path, step: int) -> Path:
+    """Where the checkpoint of a step lies."""
+    return run / "checkpoints" / f"step-{step:06d}"
+
+
+def checkpoint_step(directory: Path) -> int:
+    """The step that a checkpoint directory is named after."""
+    match = _STEP_NAME.fullmatch(directory.name)
+    return int(match[1]) if match else -1
+
+
+def list_checkpoints(run: Path) -> list[Path]:
+    """All checkpoint directories of a run, oldest first, valid or not."""
+    folder = run / "checkpoints"
+    found = [path for path in folder.iterdir() if _STEP_NAME.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(found, key=checkpoint_step)
+
+
+def write_checkpoint(
+    run: Path,
+    step: int,
+    *,
+    tensors: Mapping[str, dict[str, Tensor]],
+    description: ModelDescription,
+    state: dict[str, Any],
+) -> Path:
+    """Writes a checkpoint, then reads it back and verifies it.
+
+    Args:
+        tensors: File stem (`model`, `ema`, `optimizer`) to named tensors.
+        description: What goes to `model.json`.
+        state: What goes to `state.json`.
+
+    Raises:
+        EnvironmentFault: It could not be written, or did not read back as written.
+    """
+    target = checkpoint_path(run, step)
+    contents = {f"{name}.safetensors": safetensors.torch.save(_contiguous(group)) for name, group in tensors.items()}
+    contents["model.json"] = json_bytes(asdict(description))
+    contents["state.json"] = json_bytes(state)
+    manifest = {name: {"sha256": sha256_bytes(content), "size": len(content)} for name, content in contents.items()}
+    with staged_directory(target) as staged:
+        for name, content in contents.items():
+            write_file(staged / name, content)
+        write_file(staged / "manifest.json", json_bytes({"format": FORMAT_VERSION, "files": manifest}))
+    if reason := damage(target):
+        raise EnvironmentFault(f"{target} does not read back as written ({reason}); is the disk failing?")
+    return target
+
+
+def _contiguous(group: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
+
+
+def read_file(directory: Path, name: str) -> bytes:
+    """One file of a checkpoint, its hash checked.
+
+    Raises:
+        ModelError: Missing, a link, damaged, or not listed in the manifest.
+    """
+    try:
+        entry = _manifest(directory)[name]
+        path = directory / name
+        if path.is_symlink():
+            raise ModelError(f"{path} is a symbolic link; a checkpoint holds plain files")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {directory / name}: {error.strerror}") from error
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
+    if len(content) != entry.get("size") or sha256_bytes(content) != entry.get("sha256"):
+        raise ModelError(f"{directory / name} is damaged (its sha256 is not the one in manifest.json)")
+    return content
+
+
+def _manifest(directory: Path) -> dict[str, Any]:
+    path = directory / "manifest.json"
+    try:
+        manifest = json.loads(_small_file(path))
+        version, files = manifest["format"], manifest["files"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} is damaged") from error
+    if version != FORMAT_VERSION:
+        raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+    return files
+
+
+def _small_file(path: Path) -> bytes:
+    if path.stat().st_size > _MAX_JSON_BYTES:
+        raise ModelError(f"{path} is larger than such a file can be")
+    return path.read_bytes()
+
+
+def damage(directory: Path) -> str:
+    """What is wrong with a checkpoint, or an empty string if every file is there and hashes to what the manifest says."""
+    try:
+        for name in _manifest(directory):
+            read_file(directory, name)
+    except ModelError as error:
+        return str(error)
+    except OSError as error:
+        return f"{directory}: {error.strerror}"
+    return ""
+
+
+def valid_checkpoints(run: Path) -> tuple[list[Path], list[str]]:
+    """The sound checkpoints of a run, oldest first, and what is wrong with the others."""
+    sound: list[Path] = []
+    problems: list[str] = []
+    for directory in list_checkpoints(run):
+        if reason := damage(directory):
+            problems.append(reason)
+        else:
+            sound.append(directory)
+    return sound, problems
+
+
+def best_checkpoint(checkpoints: list[Path]) -> Path | None:
+    """The one whose validation scored highest; the later one of equals. None if none was validated."""
+    scored = [(score, step, path) for path in checkpoints for step, score in [_score(path)] if score is not None]
+    return max(scored)[2] if scored else None
+
+
+def _score(directory: Path) -> tuple[int, float | None]:
+    state = read_state(directory)
+    return checkpoint_step(directory), state.get("score")
+
+
+def find_checkpoint(run: Path, which: str = "best") -> Path:
+    """The checkpoint that `--checkpoint` names.
+
+    Args:
+        which: `best` (highest validation score; the last one if none was validated), `last`, or a step.
+
+    Raises:
+        ModelError: The run has no such sound checkpoint.
+    """
+    if which not in ("best", "last"):
+        directory = checkpoint_path(run, int(which)) if which.isdecimal() else None
+        if directory is None or not directory.is_dir():
+            steps = ", ".join(str(checkpoint_step(path)) for path in list_checkpoints(run)) or "none"
+            raise ModelError(f"{run} has no checkpoint {which!r}; it has best, last and the steps: {steps}")
+        if reason := damage(directory):
+            raise ModelError(reason)
+        return directory
+    sound, problems = valid_checkpoints(run)
+    if not sound:
+        reasons = f" ({'; '.join(problems)})" if problems else "; train it first: tfm train"
+        raise ModelError(f"no valid checkpoint in {run}{reasons}")
+    return (best_checkpoint(sound) if which == "best" else None) or sound[-1]
+
+
+def read_description(directory: Path) -> ModelDescription:
+    """`model.json` of a checkpoint, checked.
+
+    Raises:
+        ModelError: Damaged, or made by a newer tfm.
+    """
+    path = directory / "model.json"
+    try:
+        content = json.loads(read_file(directory, "model.json"))
+        unknown = set(content) - {field.name for field in fields(ModelDescription)}
+        if content.get("format") != FORMAT_VERSION or unknown:
+            raise ModelError(f"{path} was made by tfm {content.get('tfm_version')}, which this tfm cannot read; upgrade")
+        description = ModelDescription(**content)
+        ModelConfig(**description.model)
+        description.decoding_config()
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{path} is damaged: {error}") from error
+    return description
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """`state.json` of a checkpoint.
+
+    Raises:
+        ModelError: Damaged.
+    """
+    try:
+        return json.loads(read_file(directory, "state.json"))
+    except ValueError as error:
+        raise ModelError(f"{directory / 'state.json'} is damaged: {error}") from error
+
+
+def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
+    """The tensors of one `.safetensors` file.
+
+    Raises:
+        ModelError: Missing or damaged.
+    """
+    try:
+        return safetensors.torch.load(read_file(directory, f"{name}.safetensors"))
+    except safetensors.SafetensorError as error:
+        raise ModelError(f"{directory / name}.safetensors is damaged: {error}") from error
+
+
+def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, shared ones once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: Transformer, directory: Path, name: str) -> None:
+    """Copies the tensors of a checkpoint file into a model.
+
+    Raises:
+        ModelError: Names or shapes do not match.
+    """
+    tensors = read_tensors(directory, name)
+    parameters = dict(model.named_parameters())
+    if set(tensors) != set(parameters):
+        raise ModelError(f"{directory / name}.safetensors does not hold the weights that model.json describes")
+    with torch.no_grad():
+        for key, parameter in parameters.items():
+            if tensors[key].shape != parameter.shape:
+                raise ModelError(
+                    f"{directory / name}.safetensors: {key} has shape {tuple(tensors[key].shape)},"
+                    f" model.json describes {tuple(parameter.shape)}"
+                )
+            parameter.copy_(tensors[key])
+
+
+def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Transformer, ModelDescription]:
+    """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
+
+    Raises:
+        ModelError: The checkpoint is damaged.
+    """
+    description = read_description(directory)
+    model = description.build()
+    load_weights(model, directory, description.weights)
+    return model.to(device).eval(), description
+
+
+def prune_checkpoints(run: Path, *, keep: int) -> None:
+    """Removes old checkpoints: all but the newest `keep` and the best of them all."""
+    sound, _ = valid_checkpoints(run)
+    best = best_checkpoint(sound)
+    for directory in sound[:-keep]:
+        if directory != best:
+            remove_tree(directory)

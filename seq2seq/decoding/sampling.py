@@ -1,0 +1,78 @@
+"""Choosing tokens at random, from all of the distribution or from its likely part."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample.
+
+    Args:
+        temperature: Logits are divided by it: below 1 sharper, above 1 flatter.
+        top_k: Only the k likeliest tokens; 0 for all.
+        top_p: Only the smallest set of likeliest tokens whose probabilities sum to at least p (Holtzman et al. 2020).
+        seed: Together with line and position, all that the choice depends on.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature <= 100:
+            raise ValueError(f"temperature must be above 0 and at most 100, but is {self.temperature}")
+        if self.top_k < 0:
+            raise ValueError(f"top_k must be at least 0, but is {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, but is {self.top_p}")
+
+
+def restricted_distribution(log_probs: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
+    """The distribution that is sampled from.
+
+    Args:
+        log_probs: (R, V).
+
+    Returns:
+        Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids in that order.
+    """
+    probs, tokens = (log_probs / sampling.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+    if 0 < sampling.top_k < probs.size(1):
+        probs[:, sampling.top_k :] = 0
+        probs = probs / probs.sum(dim=-1, keepdim=True)
+    if sampling.top_p < 1:
+        before = probs.cumsum(dim=-1) - probs  # probability of everything likelier
+        probs = probs.masked_fill(before >= sampling.top_p, 0)
+        probs = probs / probs.sum(dim=-1, keepdim=True)
+    return probs, tokens
+
+
+def sample_tokens(log_probs: Tensor, sampling: Sampling, keys: Sequence[object], position: int) -> Tensor:
+    """Draws one token per row by inverting the cumulative distribution at a number that only (seed, key, position) sets.
+
+    So a sentence's sample does not depend on what else is in its batch, nor on where a resumed stream began.
+
+    Args:
+        log_probs: (R, V).
+        keys: What identifies each row, such as its input line.
+        position: Of the token to draw.
+
+    Returns:
+        (R,) token ids.
+    """
+    probs, tokens = restricted_distribution(log_probs, sampling)
+    draws = [random.Random(f"{sampling.seed} {key} {position}").random() for key in keys]
+    u = torch.tensor(draws, dtype=torch.float64, device=log_probs.device)
+    cumulative = probs.double().cumsum(dim=-1)
+    place = (cumulative <= u[:, None] * cumulative[:, -1:]).sum(dim=-1)
+    last_possible = (probs > 0).sum(dim=-1) - 1
+    return tokens.gather(1, torch.minimum(place, last_possible)[:, None]).squeeze(1)

@@ -1,0 +1,80 @@
+"""Loss and perplexity of a model on a set of pairs."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class TensorBatch:
+    """A padded batch on its device; see `data.batching.Batch` for the fields."""
+
+    src: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+    num_tokens: int
+
+
+class ArrayBatch(Protocol):
+    """The same as arrays, as `data.batching` makes it."""
+
+    @property
+    def src(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def tgt_in(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def tgt_out(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def num_tokens(self) -> int: ...
+
+
+def to_tensors(batch: ArrayBatch, device: torch.device) -> TensorBatch:
+    """A batch of arrays as tensors on a device."""
+    src, tgt_in, tgt_out = (torch.from_numpy(array).to(device) for array in (batch.src, batch.tgt_in, batch.tgt_out))
+    return TensorBatch(src, tgt_in, tgt_out, batch.num_tokens)
+
+
+@dataclass(frozen=True)
+class SetLoss:
+    """Cross-entropy of a set, without label smoothing.
+
+    Attributes:
+        loss: Nats per target token, eos included.
+        num_tokens: Target tokens scored.
+    """
+
+    loss: float
+    num_tokens: int
+
+    @property
+    def ppl(self) -> float:
+        """Perplexity, exp(loss)."""
+        return math.exp(min(self.loss, 700.0))
+
+
+@torch.inference_mode()
+def evaluate_loss(model: Transformer, batches: Iterable[TensorBatch]) -> SetLoss:
+    """Mean cross-entropy of the references.
+
+    Args:
+        model: In evaluation mode.
+        batches: The set.
+    """
+    total, num_tokens = 0.0, 0
+    for batch in batches:
+        logits = model(batch.src, batch.tgt_in).float()
+        losses = F.cross_entropy(
+            logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=model.pad_id, reduction="sum"
+        )
+        total += losses.item()
+        num_tokens += batch.num_tokens
+    return SetLoss(total / max(num_tokens, 1), num_tokens)

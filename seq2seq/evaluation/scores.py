@@ -1,0 +1,82 @@
+"""Scores of translations against references. BLEU, chrF and TER are sacreBLEU's, with its signature."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
+METRICS: tuple[str, ...] = get_args(MetricName)
+LOWER_IS_BETTER = ("ter", "wer")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one set, in percent.
+
+    Attributes:
+        name: The metric.
+        value: Its value; higher is better except for TER and WER.
+        signature: What makes it reproducible: sacreBLEU's signature, or a description of ours.
+    """
+
+    name: str
+    value: float
+    signature: str
+
+
+def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """Scores a set.
+
+    Args:
+        name: One of `METRICS`.
+        hypotheses: One output per sentence.
+        references: For each sentence its references, one or more.
+
+    Raises:
+        ValueError: The lengths differ, or the metric is unknown.
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
+    match name:
+        case "bleu" | "chrf" | "ter":
+            return _sacrebleu(name, hypotheses, references)
+        case "exact":
+            hits = sum(hyp in refs for hyp, refs in zip(hypotheses, references, strict=True))
+            return Score("exact", 100 * hits / max(len(hypotheses), 1), "share of outputs equal to a reference")
+        case "wer":
+            return Score("wer", word_error_rate(hypotheses, references), "word edits / reference words, closest reference")
+        case _:
+            raise ValueError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
+
+
+def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    metric = {"bleu": BLEU, "chrf": CHRF, "ter": TER}[name]()
+    most = max((len(refs) for refs in references), default=1)
+    # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its first.
+    streams = [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
+    value = metric.corpus_score(list(hypotheses), streams).score
+    return Score(name, value, str(metric.get_signature()))
+
+
+def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Word substitutions, insertions and deletions per reference word, in percent, against the closest reference."""
+    edits = words = 0
+    for hypothesis, refs in zip(hypotheses, references, strict=True):
+        distances = [(edit_distance(hypothesis.split(), ref.split()), len(ref.split())) for ref in refs]
+        distance, length = min(distances, key=lambda pair: (pair[0] / max(pair[1], 1), pair))
+        edits += distance
+        words += length
+    return 100 * edits / max(words, 1)
+
+
+def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
+    """Levenshtein distance between two sequences."""
+    previous = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        current = [i]
+        for j, y in enumerate(b, start=1):
+            current.append(min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (x != y)))
+        previous = current
+    return previous[-1]

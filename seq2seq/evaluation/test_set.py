@@ -1,0 +1,88 @@
+"""Scores of a trained run on a test set."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...data.batching import make_batch
+from ..checkpoint import find_checkpoint
+from ..decoding.translator import Translator
+from .loss import SetLoss, evaluate_loss, to_tensors
+from .scores import Score, score
+
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """What `tfm evaluate` prints.
+
+    Attributes:
+        outputs: The translations.
+        loss, ppl: Of each sentence's first reference, without label smoothing.
+    """
+
+    checkpoint: Path
+    beam_size: int
+    length_penalty: float
+    loss: float
+    ppl: float
+    scores: list[Score]
+    outputs: list[str]
+
+
+def evaluate_set(
+    run: Path,
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str],
+    checkpoint: str = "best",
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    device: str = "auto",
+    warn: Callable[[str], None] = lambda text: None,
+    on_done: Callable[[int], None] = lambda done: None,
+) -> TestResult:
+    """Translates a test set and scores it.
+
+    Args:
+        run: The run directory.
+        sources: The texts.
+        references: For each of them one or more translations.
+        metrics: Names, see `scores.METRICS`.
+        checkpoint: `best`, `last` or a step.
+        beam_size, length_penalty: Of the search; the run's defaults if not given.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        warn: Hears of sentences that had to be cut.
+        on_done: Told the number of sentences translated so far.
+
+    Raises:
+        ModelError: No sound checkpoint.
+    """
+    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
+    outputs: list[str] = []
+    for start in range(0, len(sources), _CHUNK):
+        chunk = sources[start : start + _CHUNK]
+        found = translator.translate(chunk, beam_size=beam_size, length_penalty=length_penalty)
+        outputs.extend(translation.text for translation in found)
+        on_done(len(outputs))
+    set_loss = _loss(translator, sources, [refs[0] for refs in references])
+    return TestResult(
+        checkpoint=find_checkpoint(run, checkpoint),
+        beam_size=beam_size or translator.decoding.beam_size,
+        length_penalty=translator.decoding.length_penalty if length_penalty is None else length_penalty,
+        loss=set_loss.loss,
+        ppl=set_loss.ppl,
+        scores=[score(name, outputs, references) for name in metrics],
+        outputs=outputs,
+    )
+
+
+def _loss(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> SetLoss:
+    """Loss of the pairs that fit the model whole."""
+    tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1
+    pairs = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in zip(sources, references, strict=True)]
+    pairs = sorted((pair for pair in pairs if max(map(len, pair)) <= limit), key=lambda pair: len(pair[1]))
+    batches = [make_batch(pairs[i : i + 64]) for i in range(0, len(pairs), 64)]
+    return evaluate_loss(translator.model, (to_tensors(batch, translator.device) for batch in batches))

@@ -1,0 +1,116 @@
+"""Attention: a function, and the class around it that projects and splits heads (paper section 3.2).
+
+Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per head.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .dropout import Dropout
+
+KeysValues = tuple[Tensor, Tensor]
+"""Projected keys (B, H, S, d_k) and values (B, H, S, d_v)."""
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: Callable[[Tensor], Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, with forbidden scores set to -inf (paper eq. 1).
+
+    Args:
+        q: (..., T, d_k).
+        k: (..., S, d_k).
+        v: (..., S, d_v).
+        mask: Broadcastable to (..., T, S), True where attending is allowed. Each query must see at least one key.
+        dropout: Applied to the weights before they meet the values.
+
+    Returns:
+        The output (..., T, d_v) and the weights (..., T, S), each row of which sums to 1.
+    """
+    scores = (q * (1 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)  # (..., T, S)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return (weights if dropout is None else dropout(weights)) @ v, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1 .. head_H) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
+
+    Equal to the sum over heads of W_O^(h) head_h (seed document 004), W_O^(h) being the h-th block of columns of W^O.
+
+    Args:
+        d_model: Width of queries, keys' and values' source, and output.
+        num_heads: H.
+        d_k, d_v: Width of one head's queries and keys, and of its values.
+        bias: Whether the four projections have biases.
+        dropout: Rate of dropout on the attention weights.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, d_k: int, d_v: int, bias: bool, dropout: float) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj = nn.Linear(d_model, num_heads * d_k, bias=bias)
+        self.k_proj = nn.Linear(d_model, num_heads * d_k, bias=bias)
+        self.v_proj = nn.Linear(d_model, num_heads * d_v, bias=bias)
+        self.out_proj = nn.Linear(num_heads * d_v, d_model, bias=bias)
+        self.dropout = Dropout(dropout)
+        self.on_weights: Callable[[Tensor], None] | None = None
+        """Receives the weights (B, H, T, S) of each call; set by `attention_maps`."""
+
+    def keys_values(self, x: Tensor) -> KeysValues:
+        """Projects (B, S, D) to keys and values, for this call or for a cache."""
+        return self._split(self.k_proj(x)), self._split(self.v_proj(x))
+
+    def forward(self, x: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
+        """Attends from each position of x.
+
+        Args:
+            x: (B, T, D), where the queries come from.
+            keys_values: From `keys_values`: of x itself (self-attention) or of the encoder output (cross-attention).
+            mask: Broadcastable to (B, H, T, S), True where attending is allowed.
+
+        Returns:
+            (B, T, D).
+        """
+        q = self._split(self.q_proj(x))
+        heads = self._attend(q, *keys_values, mask)  # (B, H, T, d_v)
+        return self.out_proj(heads.transpose(1, 2).flatten(start_dim=2))  # (B, T, H * d_v) -> (B, T, D)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several times
+        # slower than two matrix products, so the formula itself runs there.
+        if q.is_cuda and self.on_weights is None:
+            rate = self.dropout.rate if self.training else 0.0
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
+        heads, weights = attention(q, k, v, mask, self.dropout)
+        if self.on_weights is not None:
+            self.on_weights(weights)
+        return heads
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
+
+
+@contextmanager
+def attention_maps(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+    """Records the attention weights of everything the model computes inside the block.
+
+    Yields:
+        A dictionary, filled as the model runs: module name (`decoder.layers.0.cross_attn`, say) to the weights of each
+        call, (B, H, T, S).
+    """
+    maps: dict[str, list[Tensor]] = {}
+    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    for name, module in modules.items():
+        module.on_weights = maps.setdefault(name, []).append
+    try:
+        yield maps
+    finally:
+        for module in modules.values():
+            module.on_weights = None

@@ -1,0 +1,84 @@
+"""What a Transformer is made of. A plain dataclass: no torch."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes and choices of one encoder-decoder. The defaults are the base model of Vaswani et al. (2017), table 3."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    d_model: int = 512
+    """Width of the residual stream, D."""
+    d_ff: int = 2048
+    """Width of the feed-forward network's hidden layer."""
+    num_heads: int = 8
+    """Attention heads, H."""
+    d_k: int | None = None
+    """Width of a query or key in one head; d_model / num_heads if not given."""
+    d_v: int | None = None
+    """Width of a value in one head; d_model / num_heads if not given."""
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    max_seq_len: int = 256
+    """Longest sequence either side may have, its special piece included."""
+    dropout: float = 0.1
+    """Dropout on the embeddings and on each sub-layer's output (paper section 5.4)."""
+    attention_dropout: float = 0.0
+    """Dropout on the attention weights."""
+    feed_forward_dropout: float = 0.0
+    """Dropout on the feed-forward network's hidden layer."""
+    norm_order: Literal["post", "pre"] = "post"
+    """`post`: LayerNorm(x + f(x)), the paper. `pre`: x + f(LayerNorm(x)), and one more LayerNorm after each stack."""
+    norm_eps: float = 1e-5
+    """Epsilon under the root in LayerNorm."""
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    scale_embeddings: bool = True
+    """Multiply token embeddings by sqrt(d_model) (paper section 3.4)."""
+    attention_bias: bool = True
+    """Bias in the query, key, value and output projections; the paper's formulas have none, most code has."""
+    output_bias: bool = False
+    """Bias in the output layer."""
+    tie_embeddings: bool = True
+    """One matrix for target embedding and output layer, and for the source embedding too if the vocabulary is joint."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} must be at least 1, but is {getattr(self, name)}"
+            for name in ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
+            if getattr(self, name) < 1
+        ]
+        for name in ("d_k", "d_v"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                problems.append(f"{name} must be at least 1, but is {size}")
+        if self.max_seq_len < 2:
+            problems.append(f"max_seq_len must be at least 2, but is {self.max_seq_len}")
+        for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
+        if not 0 < self.norm_eps < 1:
+            problems.append(f"norm_eps must be between 0 and 1, but is {self.norm_eps}")
+        if not problems and None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
+            below = max(self.d_model // self.num_heads, 1) * self.num_heads
+            problems.append(
+                f"d_model {self.d_model} is not divisible by num_heads {self.num_heads}"
+                f" (try {below} or {below + self.num_heads}, or set d_k and d_v)"
+            )
+        if not problems and self.positions == "sinusoidal" and self.d_model % 2:
+            problems.append(f"d_model must be even for sinusoidal positions, but is {self.d_model}")
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    @property
+    def key_size(self) -> int:
+        """d_k, with its default filled in."""
+        return self.d_k or self.d_model // self.num_heads
+
+    @property
+    def value_size(self) -> int:
+        """d_v, with its default filled in."""
+        return self.d_v or self.d_model // self.num_heads

@@ -1,0 +1,39 @@
+"""Dropout whose mask is cheap to draw on a CPU."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Dropout(nn.Module):
+    """Zeroes each element with probability `rate` while training and scales the others by 1 / (1 - rate).
+
+    The mask comes from torch's global generator, which the training loop seeds for each micro-batch with a number
+    computed from (seed, step, micro-batch): no generator state has to be saved for a run to resume exactly.
+
+    On a CPU torch draws one random number per element, serially. Here one 64-bit number gives eight elements their byte,
+    kept where it is at least 256 * rate; the rate is therefore rounded to a multiple of 1/256, and the scale follows the
+    rounded rate, so that the expectation is exact.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.rate == 0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.rate)
+        threshold = max(1, min(255, round(self.rate * 256)))
+        return x * _scaled_byte_mask(x, threshold)
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"
+
+
+def _scaled_byte_mask(x: Tensor, threshold: int) -> Tensor:
+    """A tensor like x: 0 with probability threshold / 256, else 256 / (256 - threshold)."""
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
+    return keep.to(x.dtype).mul_(256 / (256 - threshold))

@@ -1,0 +1,34 @@
+"""The position-wise feed-forward network."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .config import ModelConfig
+from .dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = act(x W_1 + b_1) W_2 + b_2 (paper section 3.3), the same at every position.
+
+    `relu` is the paper; `gelu` replaces the activation; `swiglu` multiplies a second projection into it,
+    (silu(x W_gate + b_gate) * (x W_1 + b_1)) W_2 + b_2 (Shazeer 2020, arXiv:2002.05202).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.activation = config.activation
+        self.linear_1 = nn.Linear(config.d_model, config.d_ff)
+        self.gate = nn.Linear(config.d_model, config.d_ff) if config.activation == "swiglu" else None
+        self.linear_2 = nn.Linear(config.d_ff, config.d_model)
+        self.dropout = Dropout(config.feed_forward_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        hidden = self.linear_1(x)  # (B, T, d_ff)
+        if self.gate is not None:
+            hidden = F.silu(self.gate(x)) * hidden
+        elif self.activation == "gelu":
+            hidden = F.gelu(hidden)
+        else:
+            hidden = F.relu(hidden)
+        return self.linear_2(self.dropout(hidden))

@@ -1,0 +1,117 @@
+"""Encoder and decoder layers: sub-layers, each wrapped in a residual connection and LayerNorm.
+
+    post-norm (the paper)               pre-norm
+
+    x ──┬──────────────┐                x ──┬─────────────────────────┐
+        └─ sub-layer ─(+)─ LayerNorm        └─ LayerNorm ─ sub-layer ─(+)
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from .attention import KeysValues, MultiHeadAttention
+from .config import ModelConfig
+from .dropout import Dropout
+from .feed_forward import FeedForward
+
+
+class LayerCache(Protocol):
+    """What a decoder layer keeps between two decoding steps."""
+
+    memory: KeysValues
+    """Keys and values of the encoder output, projected once per sentence."""
+
+    def append(self, keys_values: KeysValues) -> KeysValues:
+        """Adds the newest position's keys and values and returns those of all positions so far."""
+        ...
+
+
+class Residual(nn.Module):
+    """The residual connection and LayerNorm around one sub-layer.
+
+    LayerNorm(x) = gamma * (x - mean) / sqrt(variance + eps) + beta over the features of each position
+    (seed documents 000, 002, 004), after the addition (post-norm) or before the sub-layer (pre-norm).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+        self.pre_norm = config.norm_order == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre_norm:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+def build_attention(config: ModelConfig) -> MultiHeadAttention:
+    """Multi-head attention of the configured sizes."""
+    return MultiHeadAttention(
+        d_model=config.d_model,
+        num_heads=config.num_heads,
+        d_k=config.key_size,
+        d_v=config.value_size,
+        bias=config.attention_bias,
+        dropout=config.attention_dropout,
+    )
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward (paper section 3.1; seed document 000, encoder block)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attn = build_attention(config)
+        self.feed_forward = FeedForward(config)
+        self.self_attn_residual = Residual(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
+        """(B, S, D) to (B, S, D)."""
+        x = self.self_attn_residual(x, lambda x: self.self_attn(x, self.self_attn.keys_values(x), src_mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention to the encoder output, feed-forward (seed document 000, decoder block)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attn = build_attention(config)
+        self.cross_attn = build_attention(config)
+        self.feed_forward = FeedForward(config)
+        self.self_attn_residual = Residual(config)
+        self.cross_attn_residual = Residual(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self,
+        y: Tensor,
+        memory: KeysValues,
+        tgt_mask: Tensor | None,
+        src_mask: Tensor | None,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """One layer over the whole target, or over its newest position with a cache.
+
+        Args:
+            y: (B, T, D).
+            memory: This layer's projected keys and values of the encoder output, from `cross_attn.keys_values`.
+            tgt_mask: Which target positions a target position may see; None with a cache, which holds only the past.
+            src_mask: Which source positions may be seen.
+            cache: Keeps the keys and values of earlier positions.
+
+        Returns:
+            (B, T, D).
+        """
+
+        def attend_to_target(y: Tensor) -> Tensor:
+            new = self.self_attn.keys_values(y)
+            return self.self_attn(y, new if cache is None else cache.append(new), tgt_mask)
+
+        y = self.self_attn_residual(y, attend_to_target)
+        y = self.cross_attn_residual(y, lambda y: self.cross_attn(y, memory, src_mask))
+        return self.feed_forward_residual(y, self.feed_forward)

@@ -1,0 +1,158 @@
+"""The whole model: an encoder, a decoder, an output layer (paper figure 1)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .config import ModelConfig
+from .embedding import Embedding
+from .layers import DecoderLayer, EncoderLayer, LayerCache
+from .masks import causal_mask, padding_mask
+
+
+def _final_norm(config: ModelConfig) -> nn.Module:
+    """Pre-norm leaves the residual stream unnormalised, so its stacks end in one more LayerNorm."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm_order == "pre" else nn.Identity()
+
+
+class Encoder(nn.Module):
+    """N encoder layers."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        self.norm = _final_norm(config)
+
+    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
+        """(B, S, D) to (B, S, D), the memory."""
+        for layer in self.layers:
+            x = layer(x, src_mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """M decoder layers."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.norm = _final_norm(config)
+
+    def forward(
+        self,
+        y: Tensor,
+        memory: Tensor | None,
+        tgt_mask: Tensor | None,
+        src_mask: Tensor | None,
+        cache: Sequence[LayerCache] | None = None,
+    ) -> Tensor:
+        """(B, T, D) to (B, T, D); reads the memory (B, S, D), or what the cache has kept of it."""
+        for i, layer in enumerate(self.layers):
+            if cache is not None:
+                y = layer(y, cache[i].memory, tgt_mask, src_mask, cache[i])
+            else:
+                y = layer(y, layer.cross_attn.keys_values(memory), tgt_mask, src_mask)
+        return self.norm(y)
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder from token ids to logits.
+
+    Args:
+        config: Sizes and choices.
+        src_vocab_size, tgt_vocab_size: Pieces of the two vocabularies.
+        shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output layer
+            are one matrix.
+        pad_id: The id that fills rows up; no query attends to it.
+    """
+
+    def __init__(
+        self, config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int = 0
+    ) -> None:
+        super().__init__()
+        if shared_vocab and src_vocab_size != tgt_vocab_size:
+            raise ValueError(f"a shared vocabulary has one size, but got {src_vocab_size} and {tgt_vocab_size}")
+        self.config = config
+        self.pad_id = pad_id
+        src_tokens = nn.Embedding(src_vocab_size, config.d_model)
+        share = shared_vocab and config.tie_embeddings
+        tgt_tokens = src_tokens if share else nn.Embedding(tgt_vocab_size, config.d_model)
+        self.src_embedding = Embedding(src_tokens, config)
+        self.tgt_embedding = Embedding(tgt_tokens, config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output_layer = nn.Linear(config.d_model, tgt_vocab_size, bias=config.output_bias)
+        if config.tie_embeddings:
+            self.output_layer.weight = tgt_tokens.weight
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws fresh weights: Xavier-uniform matrices, zero biases, and embeddings of standard deviation 1/sqrt(D).
+
+        Scaled by sqrt(D) when they enter (`scale_embeddings`), embeddings then have unit variance, and tied to the output
+        layer they give logits of unit variance.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        deviation = self.config.d_model**-0.5
+        for name, parameter in self.named_parameters():
+            if name.endswith(("tokens.weight", "positions.weight")):
+                nn.init.normal_(parameter, std=deviation)
+
+    def src_mask(self, src: Tensor) -> Tensor:
+        """The mask that hides the padding of a source, (B, 1, 1, S)."""
+        return padding_mask(src, self.pad_id)
+
+    def encode(self, src: Tensor) -> Tensor:
+        """Source ids (B, S) to the memory (B, S, D)."""
+        return self.encoder(self.src_embedding(src), self.src_mask(src))
+
+    def decode(self, tgt_in: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
+        """Target ids (B, T) to hidden states (B, T, D), each seeing the memory and the target up to its own position.
+
+        Padding stands at the end of a target, where no earlier position sees it: the causal mask is all it takes.
+        """
+        tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
+        return self.decoder(self.tgt_embedding(tgt_in), memory, tgt_mask, src_mask)
+
+    def decode_step(self, last: Tensor, position: int, cache: Sequence[LayerCache], src_mask: Tensor) -> Tensor:
+        """The newest target position alone, the earlier ones being in the cache.
+
+        Args:
+            last: (B,) the newest ids.
+            position: Where they stand, counted from 0 (bos).
+            cache: One per decoder layer.
+            src_mask: (B, 1, 1, S).
+
+        Returns:
+            Logits (B, V).
+        """
+        y = self.tgt_embedding(last[:, None], start=position)
+        return self.output_layer(self.decoder(y, None, None, src_mask, cache)[:, -1])
+
+    def hidden_states(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """The decoder's output (B, T, D), before the output layer."""
+        return self.decode(tgt_in, self.encode(src), self.src_mask(src))
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Source ids (B, S) and target ids (B, T) to logits (B, T, V): the next token at each target position."""
+        return self.output_layer(self.hidden_states(src, tgt_in))
+
+    def num_parameters(self) -> int:
+        """Learned numbers, shared matrices counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def count_parameters(
+    config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool
+) -> int:
+    """Parameters of a model, without allocating it."""
+    with torch.device("meta"):
+        model = Transformer(
+            config, src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, shared_vocab=shared_vocab
+        )
+    return model.num_parameters()

@@ -1,0 +1,110 @@
+"""How a model is trained. A plain dataclass: no torch."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Settings of the optimisation and of the run's cadence."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    seed: int = 1
+    """Weights, batch order, dropout and the held-out split are functions of it."""
+    max_steps: int = 20_000
+    """Optimizer updates."""
+    max_time: str | None = None
+    """Wall-clock budget such as `20m`, `8h` or `90s`; turned into a number of steps once, after the first ones."""
+    max_tokens_per_batch: int = 4096
+    """Most positions of a batch on either side, padding included."""
+    grad_accum_steps: int = 1
+    """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
+    learning_rate: float = 1e-3
+    """Peak learning rate."""
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
+    """Shape of the learning rate after warm-up."""
+    warmup_steps: int = 1000
+    """Updates over which the learning rate rises linearly to its peak."""
+    decay_fraction: float = 0.5
+    """Share of all steps, at the end, over which the trapezoid schedule falls to zero."""
+    adam_betas: tuple[float, float] = (0.9, 0.98)
+    adam_eps: float = 1e-9
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW) on matrices; biases, norms and embeddings have none."""
+    max_grad_norm: float = 1.0
+    """Gradients are scaled down to this norm; 0 switches clipping off."""
+    label_smoothing: float = 0.1
+    """Share of the target distribution spread evenly over the vocabulary (paper section 5.4; as F.cross_entropy)."""
+    ema_decay: float = 0.0
+    """Decay of the exponential moving average of the weights that validation and translation use; 0 for none."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Precision of matrix products; `auto` is bf16 where the hardware is faster with it."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    log_every: int = 50
+    """Steps between two lines of metrics.jsonl."""
+    validate_every: int = 500
+    """Steps between two validations."""
+    checkpoint_every: int = 500
+    """Steps between two checkpoints; one is also written after each validation."""
+    keep_checkpoints: int = 2
+    """Newest checkpoints kept, besides the best."""
+    validation_sentences: int = 500
+    """Sentences of the validation set that are translated (greedily) at each validation; the loss takes all of it."""
+    best_metric: Literal["bleu", "chrf", "exact", "loss"] = "bleu"
+    """What makes a checkpoint the best, and what early stopping watches."""
+    early_stopping: int = 0
+    """Validations without improvement after which training stops; 0 for never."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} must be at least 1, but is {getattr(self, name)}"
+            for name in (
+                "max_steps",
+                "max_tokens_per_batch",
+                "grad_accum_steps",
+                "log_every",
+                "validate_every",
+                "checkpoint_every",
+                "keep_checkpoints",
+                "validation_sentences",
+            )
+            if getattr(self, name) < 1
+        ]
+        for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
+            if not 0 <= getattr(self, name) < 2**63:
+                problems.append(f"{name} must be at least 0, but is {getattr(self, name)}")
+        if not 0 < self.learning_rate < math.inf:
+            problems.append(f"learning_rate must be above 0, but is {self.learning_rate}")
+        if not 0 < self.decay_fraction <= 1:
+            problems.append(f"decay_fraction must be above 0 and at most 1, but is {self.decay_fraction}")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            problems.append(f"adam_betas must be at least 0 and below 1, but are {list(self.adam_betas)}")
+        if not 0 < self.adam_eps < 1:
+            problems.append(f"adam_eps must be above 0 and below 1, but is {self.adam_eps}")
+        for name in ("label_smoothing", "ema_decay"):
+            if not 0 <= getattr(self, name) < 1:
+                problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
+        if self.max_time is not None:
+            try:
+                parse_duration(self.max_time)
+            except ValueError as error:
+                problems.append(f"max_time: {error}")
+        if problems:
+            raise ValueError("\n".join(problems))
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as `90s`, `20m`, `8h`, `1h30m` or `2d`.
+
+    Raises:
+        ValueError: Not such a text, or zero.
+    """
+    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    parts = re.findall(r"(\d+(?:\.\d+)?)([dhms])", text)
+    seconds = sum(float(number) * units[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or not seconds:
+        raise ValueError(f"a duration is a number with a unit, such as 90s, 20m or 8h, but this is {text!r}")
+    return seconds

@@ -1,0 +1,268 @@
+"""The training loop: batches in, updates out. It knows tensors and callables, no text and no files.
+
+What happens at a step depends on the step number, the configuration and the data alone. Logging, saving and the clock
+never change the weights; validation changes them only by ending the run (early stopping).
+"""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ...data.errors import Interrupted, TrainingDiverged
+from ..evaluation.loss import TensorBatch
+from ..model.transformer import Transformer
+from .config import TrainingConfig
+from .loss import training_loss
+from .optimizer import MovingAverage
+from .randomness import seed_torch
+from .schedule import learning_rate
+
+MAX_BAD_UPDATES = 3
+"""So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
+
+PLAN_STEP = 60
+"""With a time limit, the update after which the number of steps is fixed."""
+
+
+@dataclass
+class Progress:
+    """Where training stands: everything besides weights and moments that a resumed run needs (`state.json`)."""
+
+    step: int = 0
+    epoch: int = 0
+    next_batch: int = 0
+    """Index, in the epoch's plan, of the first batch of the next step."""
+    tokens: int = 0
+    """Target tokens trained on."""
+    loss_sum: float = 0.0
+    """Summed loss since the last log line, and its tokens."""
+    loss_tokens: int = 0
+    validated_step: int = -1
+    score: float | None = None
+    """Score of the validation at this very step, if there was one; higher is better."""
+    best_score: float | None = None
+    best_step: int = 0
+    bad_validations: int = 0
+    """Validations in a row without a new best."""
+    stopped_early: bool = False
+
+
+class BatchProvider(Protocol):
+    """The batches of each epoch, in the order to train on them."""
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        ...
+
+    def load(self, epoch: int, index: int) -> TensorBatch:
+        """One of them, on the training device."""
+        ...
+
+
+@dataclass
+class Hooks:
+    """What the loop calls out to; each may be left out."""
+
+    validate: Callable[[Progress], dict[str, Any] | None] = lambda progress: None
+    """Scores the model as it stands; the result's `score` (higher is better) decides about the best."""
+    save: Callable[[Progress], None] = lambda progress: None
+    log: Callable[[dict[str, Any]], None] = lambda record: None
+    """Takes a record of deterministic figures."""
+    on_step: Callable[[Progress, int | None], None] = lambda progress, max_steps: None
+    """Called after each update, with the number of steps planned, once it is known."""
+    stop_requested: Callable[[], int | None] = lambda: None
+    """The signal that asks the loop to stop, if one has arrived."""
+    plan_steps: Callable[[Progress, float], int] | None = None
+    """Given the seconds that a step takes, says how many steps fit the time; called once, at `PLAN_STEP`."""
+
+
+@dataclass
+class Trainer:
+    """Trains a model.
+
+    Args:
+        model: On its device.
+        optimizer: Over its parameters.
+        average: Moving average of the weights, or None.
+        config: Seed, schedule, accumulation, cadence.
+        batches: The training data.
+        dtype: Precision of matrix products; bfloat16 turns autocast on.
+        progress: Where to start.
+        max_steps: Updates in all, or None if `hooks.plan_steps` is to decide.
+        hooks: Validation, saving, logging.
+    """
+
+    model: Transformer
+    optimizer: torch.optim.Optimizer
+    average: MovingAverage | None
+    config: TrainingConfig
+    batches: BatchProvider
+    dtype: torch.dtype = torch.float32
+    progress: Progress = field(default_factory=Progress)
+    max_steps: int | None = None
+    hooks: Hooks = field(default_factory=Hooks)
+
+    def run(self) -> None:
+        """Trains until the last step or until validation no longer improves.
+
+        Raises:
+            Interrupted: A stop was requested; the state has been saved.
+            TrainingDiverged: Several updates in a row had no finite gradient.
+        """
+        self._bad_updates = 0
+        self._step_ends: list[float] = []
+        self._validate_if_due()
+        while not self._finished():
+            self._stop_if_requested()
+            self._train_step()
+            self._log_if_due()
+            self._plan_if_due()
+            self.hooks.on_step(self.progress, self.max_steps)
+            if not self._validate_if_due() and self.progress.step % self.config.checkpoint_every == 0:
+                self._save()
+
+    def _finished(self) -> bool:
+        return self.progress.stopped_early or (self.max_steps is not None and self.progress.step >= self.max_steps)
+
+    def _stop_if_requested(self) -> None:
+        number = self.hooks.stop_requested()
+        if number is not None:
+            self._save()
+            raise Interrupted(f"stopped after step {self.progress.step:,}", number)
+
+    def _train_step(self) -> None:
+        """One update: gradients of one or more batches, added, normalised by their tokens, clipped, applied."""
+        progress = self.progress
+        step = progress.step + 1
+        micro_batches = self._next_batches()
+        num_tokens = sum(batch.num_tokens for batch in micro_batches)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_sum = 0.0
+        for number, batch in enumerate(micro_batches):
+            seed_torch(self.config.seed, "dropout", step, number)
+            loss = self._loss(batch)
+            (loss / num_tokens).backward()
+            loss_sum += loss.item()
+        rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
+        grad_norm = self._clip_gradients()
+        self._update(step, rate, loss_sum, grad_norm)
+        progress.step = step
+        progress.tokens += num_tokens
+        if math.isfinite(loss_sum):
+            progress.loss_sum += loss_sum
+            progress.loss_tokens += num_tokens
+        progress.score = None
+        self._last = {"lr": rate, "grad_norm": grad_norm}
+
+    def _next_batches(self) -> list[TensorBatch]:
+        """The batches of the next update; fewer than `grad_accum_steps` at the end of an epoch."""
+        progress = self.progress
+        if progress.next_batch >= self.batches.num_batches(progress.epoch):
+            progress.epoch, progress.next_batch = progress.epoch + 1, 0
+        end = min(progress.next_batch + self.config.grad_accum_steps, self.batches.num_batches(progress.epoch))
+        loaded = [self.batches.load(progress.epoch, index) for index in range(progress.next_batch, end)]
+        progress.next_batch = end
+        return loaded
+
+    def _loss(self, batch: TensorBatch) -> Tensor:
+        device = batch.src.device.type
+        bf16 = self.dtype == torch.bfloat16
+        with torch.autocast(device, torch.bfloat16) if bf16 else contextlib.nullcontext():
+            hidden = self.model.hidden_states(batch.src, batch.tgt_in)
+            smoothing = self.config.label_smoothing
+            return training_loss(hidden, self.model.output_layer, batch.tgt_out, smoothing, self.model.pad_id)
+
+    def _clip_gradients(self) -> float:
+        limit = self.config.max_grad_norm or math.inf
+        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
+
+    def _update(self, step: int, rate: float, loss_sum: float, grad_norm: float) -> None:
+        if not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):
+            self._bad_updates += 1
+            if self._bad_updates >= MAX_BAD_UPDATES:
+                raise TrainingDiverged(
+                    f"training diverged at step {step:,} (learning rate {rate:.3g}): loss or gradient is not finite;"
+                    f" try --set training.learning_rate={self.config.learning_rate / 10:.2g}"
+                )
+            return
+        self._bad_updates = 0
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update(step)
+
+    def _log_if_due(self) -> None:
+        progress = self.progress
+        if progress.step % self.config.log_every == 0:
+            loss = progress.loss_sum / max(progress.loss_tokens, 1)
+            self.hooks.log(
+                {"step": progress.step, "kind": "train", "epoch": progress.epoch, "loss": loss, **self._last}
+                | {"tokens": progress.tokens}
+            )
+            progress.loss_sum, progress.loss_tokens = 0.0, 0
+
+    def _plan_if_due(self) -> None:
+        """Turns the time limit into a number of steps, once; the first third of the steps timed are warm-up."""
+        if not self._plan_pending():
+            return
+        self._step_ends.append(time.monotonic())
+        if self.progress.step >= PLAN_STEP:
+            assert self.hooks.plan_steps is not None
+            timed = self._step_ends[len(self._step_ends) // 3 :]
+            self.max_steps = self.hooks.plan_steps(self.progress, (timed[-1] - timed[0]) / (len(timed) - 1))
+
+    def _plan_pending(self) -> bool:
+        return self.max_steps is None and self.hooks.plan_steps is not None
+
+    def _save(self) -> None:
+        # A run whose length is still unknown leaves no checkpoint: it would resume with another measurement.
+        if not self._plan_pending():
+            self.hooks.save(self.progress)
+
+    def _validate_if_due(self) -> bool:
+        """Validates at every `validate_every`-th step, at the last one, and before the first if asked to; then saves."""
+        progress = self.progress
+        due = progress.step > 0 and (progress.step % self.config.validate_every == 0 or self._finished())
+        if not due or progress.validated_step == progress.step:
+            return False
+        self.validate_and_save()
+        return True
+
+    def validate_and_save(self) -> None:
+        """Scores the model, keeps account of the best, and saves."""
+        progress = self.progress
+        try:
+            result = self.try_validation()
+        except Interrupted:
+            self._save()
+            raise
+        progress.validated_step = progress.step
+        if result is not None:
+            self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})
+            progress.score = result["score"]
+            if progress.best_score is None or progress.score > progress.best_score:
+                progress.best_score, progress.best_step, progress.bad_validations = progress.score, progress.step, 0
+            else:
+                progress.bad_validations += 1
+            patience = self.config.early_stopping
+            progress.stopped_early = bool(patience and progress.bad_validations >= patience)
+        self._save()
+
+    def try_validation(self) -> dict[str, Any] | None:
+        """Runs validation on the averaged weights, if there are any, in evaluation mode; keeps no account of it."""
+        self.model.eval()
+        if self.average is None:
+            return self.hooks.validate(self.progress)
+        self.average.swap()
+        try:
+            return self.hooks.validate(self.progress)
+        finally:
+            self.average.swap()

@@ -1,0 +1,188 @@
+"""From the configured text to what training reads: tokenizer, tokenised stores, validation pairs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from ...data.batching import BatchSource
+from ...data.cleaning import clean
+from ...data.config import DataConfig, TokenizerConfig
+from ...data.corpus import Corpus, Pair, dev_corpus, hold_out, training_corpus
+from ...data.errors import DataError, UsageError
+from ...data.files import sha256_bytes
+from ...data.store import Limits, TokenStore, build_store, open_store
+from ...data.tokenizer import Tokenizer, build_tokenizer
+from ..decoding.config import DecodingConfig
+from ..evaluation.loss import TensorBatch, to_tensors
+from ..model.config import ModelConfig
+from .config import TrainingConfig
+from .reporter import Reporter
+
+MAX_DEV_PAIRS = 20_000
+"""Validation pairs beyond this number are left out, and said: the validation text is held in memory."""
+
+
+class RunSettings(Protocol):
+    """The parts of a run's configuration (see `configs.RunConfig`)."""
+
+    @property
+    def data(self) -> DataConfig: ...
+    @property
+    def tokenizer(self) -> TokenizerConfig: ...
+    @property
+    def model(self) -> ModelConfig: ...
+    @property
+    def training(self) -> TrainingConfig: ...
+    @property
+    def decoding(self) -> DecodingConfig: ...
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """All that training reads.
+
+    Attributes:
+        tokenizer: Built, given, or the run's own.
+        train, dev: Tokenised pairs.
+        dev_pairs: The validation set as text.
+        identity: Changes whenever any of the text does.
+    """
+
+    tokenizer: Tokenizer
+    train: TokenStore
+    dev: TokenStore
+    dev_pairs: list[Pair]
+    identity: str
+
+
+def prepare_data(
+    settings: RunSettings, directory: Path, *, given_tokenizer: Path | None, reporter: Reporter
+) -> PreparedData:
+    """Reads the corpora, builds what is missing under `directory`, and reports what was kept and dropped.
+
+    Args:
+        settings: The run's configuration.
+        directory: The run: `tokenizer/` and `cache/` are made in it, or found there from an earlier start.
+        given_tokenizer: A tokenizer directory to use instead of building one.
+        reporter: Hears what is done.
+
+    Raises:
+        DataError: Text that cannot be used.
+        UsageError: Settings that contradict each other or what the run already holds.
+    """
+    train, dev = open_corpora(settings, reporter)
+    tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, reporter)
+    dev_pairs = _dev_pairs(dev, reporter)
+    limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
+    cache = directory / "cache"
+    dev_store = _store(cache, dev, tokenizer, limits, frozenset(), "validation data", reporter)
+    train_store = _store(cache, train, tokenizer, limits, frozenset(dev_pairs), "training data", reporter)
+    leaked = train_store.report.in_dev_set
+    if leaked:
+        reporter.warn(f"{leaked:,} training pairs also stand in the validation set: its scores will flatter")
+    identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
+    return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
+
+
+def open_corpora(settings: RunSettings, reporter: Reporter) -> tuple[Corpus, Corpus]:
+    """Training and validation corpus; without a configured validation set a part of the training data is held out."""
+    train, dev = training_corpus(settings.data), dev_corpus(settings.data)
+    if dev is None:
+        train, dev = hold_out(train, seed=settings.training.seed)
+        reporter.say("no validation set given: holding out 5 % of the pairs, at most 1,000, grouped by source sentence")
+    return train, dev
+
+
+def _tokenizer(
+    settings: RunSettings, train: Corpus, directory: Path, given: Path | None, reporter: Reporter
+) -> Tokenizer:
+    if given is not None:
+        tokenizer = Tokenizer.load(given)
+        if not directory.exists():
+            tokenizer.save(directory)
+        elif Tokenizer.load(directory).sha256 != tokenizer.sha256:
+            raise UsageError(f"{directory} holds another tokenizer than {given}; use a new --run")
+        return tokenizer
+    if directory.exists():
+        return Tokenizer.load(directory)
+    reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
+    notes: list[str] = []
+    sides = (pair[0] for pair in train.pairs()), (pair[1] for pair in train.pairs())
+    tokenizer = build_tokenizer(*sides, settings.tokenizer, notes=notes)
+    for note in notes:
+        reporter.say(note)
+    tokenizer.save(directory)
+    return tokenizer
+
+
+def _dev_pairs(dev: Corpus, reporter: Reporter) -> list[Pair]:
+    pairs: list[Pair] = []
+    for src, tgt in dev.pairs():
+        if clean(src) and clean(tgt):
+            if len(pairs) == MAX_DEV_PAIRS:
+                reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
+                break
+            pairs.append((src, tgt))
+    if not pairs:
+        raise DataError(f"{dev.name} has no usable pair")
+    return pairs
+
+
+def _store(
+    cache: Path,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    dev_pairs: frozenset[Pair],
+    what: str,
+    reporter: Reporter,
+) -> TokenStore:
+    """Opens the tokenised corpus if the cache holds it, else builds it there."""
+    key = sha256_bytes(f"{corpus.identity} {tokenizer.sha256} {limits}".encode())[:16]
+    directory = cache / key
+    store = open_store(directory)
+    if store is None:
+        bar = reporter.progress(f"tokenizing {what}", None, "pair")
+        count = 0
+
+        def on_pair() -> None:
+            nonlocal count
+            count += 1
+            bar.update(count)
+
+        try:
+            store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_pair=on_pair)
+        finally:
+            bar.close()
+    reporter.say(f"{what}: {store.report}")
+    return store
+
+
+class StoreBatches:
+    """A `BatchProvider` over a token store.
+
+    Args:
+        store: Tokenised pairs.
+        config: Budget and seed.
+        device: Where batches go.
+    """
+
+    def __init__(self, store: TokenStore, config: TrainingConfig, device: torch.device) -> None:
+        self._source = BatchSource(store, max_tokens=config.max_tokens_per_batch, seed=config.seed)
+        self._device = device
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        return len(self._source.plan(epoch))
+
+    def load(self, epoch: int, index: int) -> TensorBatch:
+        """One of them, on the device."""
+        return to_tensors(self._source.load(self._source.plan(epoch)[index]), self._device)
+
+    def all(self) -> Iterator[TensorBatch]:
+        """Every batch of one epoch."""
+        for index in range(self.num_batches(0)):
+            yield self.load(0, index)

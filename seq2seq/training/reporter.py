@@ -1,0 +1,31 @@
+"""What training tells its user. The command line prints it; a program may do what it likes."""
+
+from typing import Protocol
+
+
+class Progressing(Protocol):
+    """A long piece of work under way: a progress bar, or nothing."""
+
+    def update(self, done: int, note: str = "", total: int | None = None) -> None:
+        """So much is done, counted from the start; `note` says how it goes; `total` when it has become known."""
+        ...
+
+    def close(self) -> None:
+        """The work is over."""
+        ...
+
+
+class Reporter(Protocol):
+    """Takes messages and starts progress bars."""
+
+    def say(self, text: str) -> None:
+        """Something the user wants to know."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something the user should look at."""
+        ...
+
+    def progress(self, description: str, total: int | None, unit: str, done: int = 0) -> Progressing:
+        """Begins a long piece of work of `total` units, `done` of them already behind us."""
+        ...

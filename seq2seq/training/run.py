@@ -1,0 +1,383 @@
+"""Puts a training run together: data, model, optimizer, the loop, and the run directory that survives them."""
+
+import json
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...data.errors import DataError, ModelError, TrainingDiverged, UsageError
+from ...data.files import DirectoryLock, LineLog, remove_debris, replace_file, replace_json
+from ..checkpoint import (
+    FORMAT_VERSION,
+    ModelDescription,
+    checkpoint_step,
+    find_checkpoint,
+    list_checkpoints,
+    load_weights,
+    model_tensors,
+    prune_checkpoints,
+    read_description,
+    read_state,
+    read_tensors,
+    valid_checkpoints,
+    write_checkpoint,
+)
+from ..decoding.translator import check_tokenizer
+from ..device import keep_freed_memory, pick_device, pick_precision
+from ..model.transformer import Transformer, count_parameters
+from .config import parse_duration
+from .curve import learning_curve
+from .interrupts import Interrupts
+from .loop import PLAN_STEP, Hooks, Progress, Trainer
+from .optimizer import MovingAverage, build_optimizer, optimizer_tensors, restore_optimizer
+from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
+from .randomness import seed_torch
+from .reporter import Reporter
+from .schedule import same_up_to
+from .validation import Validator
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended.
+
+    Attributes:
+        step: Its last step.
+        best_step, best_score: Where validation scored highest.
+        already_finished: Nothing was left to do.
+    """
+
+    step: int
+    best_step: int
+    best_score: float | None
+    already_finished: bool
+
+
+def train(
+    settings: RunSettings,
+    *,
+    run: Path,
+    config_text: str,
+    reporter: Reporter,
+    interrupts: Interrupts,
+    tokenizer: Path | None = None,
+    init_from: Path | None = None,
+    started: float | None = None,
+) -> TrainingResult:
+    """Trains a model into a run directory, or continues the run that is there.
+
+    Args:
+        settings: The configuration.
+        run: The directory.
+        config_text: What goes to `config.yaml`.
+        reporter: Hears what happens.
+        interrupts: Entered; asked for Ctrl-C and SIGTERM.
+        tokenizer: A tokenizer directory, instead of building one.
+        init_from: A run whose best weights and tokenizer to start from.
+        started: Monotonic time at which the time limit began.
+
+    Raises:
+        Interrupted: Stopped on request, after saving.
+        TfmError: As its subclasses say.
+    """
+    started = time.monotonic() if started is None else started
+    keep_freed_memory()
+    with DirectoryLock(run):
+        for directory in (run, run / "checkpoints", run / "cache"):
+            remove_debris(directory)
+        _refuse_damaged(run, reporter)
+        replace_file(run / "config.yaml", config_text.encode())
+        if init_from is not None:
+            tokenizer = init_from / "tokenizer"
+        prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter)
+        return _Session(settings, run, prepared, reporter, interrupts, init_from, started).run_to_end()
+
+
+def _refuse_damaged(run: Path, reporter: Reporter) -> None:
+    """Warns of damaged checkpoints; refuses to start anew over a run whose checkpoints are all damaged."""
+    sound, problems = valid_checkpoints(run)
+    if problems and not sound:
+        raise ModelError(f"no valid checkpoint in {run} ({'; '.join(problems)}); use a new --run, or remove the damaged")
+    for problem in problems:
+        reporter.warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
+
+
+class _Session:
+    """One process's share of a run."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        run: Path,
+        prepared: PreparedData,
+        reporter: Reporter,
+        interrupts: Interrupts,
+        init_from: Path | None,
+        started: float,
+    ) -> None:
+        self.settings, self.config = settings, settings.training
+        self.run, self.prepared, self.reporter, self.interrupts = run, prepared, reporter, interrupts
+        self.init_from, self.started = init_from, started
+        self.metrics, self.timing = LineLog(run / "metrics.jsonl"), LineLog(run / "timing.jsonl")
+        self.device = pick_device(self.config.device)
+        self.dtype = pick_precision(self.config.precision, self.device)
+        self.description = _describe(settings, prepared)
+        seed_torch(self.config.seed, "weights")
+        self.model = self.description.build().to(self.device)
+        self.optimizer = build_optimizer(self.model, self.config)
+        self.average: MovingAverage | None = None
+        self.progress = Progress()
+        self.total_before: int | None = None
+
+    def run_to_end(self) -> TrainingResult:
+        checkpoints, _ = valid_checkpoints(self.run)
+        if checkpoints:
+            self._resume(checkpoints[-1])
+        elif self.init_from is not None:
+            self._initialise(self.init_from)
+        if self.config.ema_decay and self.average is None:
+            self.average = MovingAverage(self.model, self.config.ema_decay)
+        max_steps = self._planned_steps()
+        progress = self.progress
+        if progress.stopped_early or (max_steps is not None and progress.step >= max_steps):
+            if progress.validated_step == progress.step:
+                return self._result(already_finished=True)
+        self.metrics.cut_after(progress.step)
+        self.timing.cut_after(progress.step)
+        self._announce(max_steps)
+        self._loop(max_steps)
+        return self._result(already_finished=False)
+
+    def _result(self, *, already_finished: bool) -> TrainingResult:
+        progress = self.progress
+        return TrainingResult(progress.step, progress.best_step, progress.best_score, already_finished)
+
+    def _resume(self, checkpoint: Path) -> None:
+        state = read_state(checkpoint)
+        description = read_description(checkpoint)
+        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
+        if state["data"] != self.prepared.identity:
+            raise DataError(
+                f"the training or validation data changed since step {checkpoint_step(checkpoint):,}; continuing would"
+                " not be the same run. Restore the files, or start a new --run (--init-from keeps what was learned)"
+            )
+        if state["environment"] != self._environment():
+            self.reporter.warn(
+                f"this run was on {_words(state['environment'])} and continues on {_words(self._environment())}:"
+                " the result will be as good, but not bit for bit the same"
+            )
+        load_weights(self.model, checkpoint, "model")
+        restore_optimizer(self.optimizer, self.model, read_tensors(checkpoint, "optimizer"))
+        if self.config.ema_decay:
+            self.average = MovingAverage(self.model, self.config.ema_decay)
+            self.average.restore({k: v.to(self.device) for k, v in read_tensors(checkpoint, "ema").items()})
+        self.progress = Progress(**state["progress"])
+        self.total_before = state["max_steps"]
+
+    def _initialise(self, source: Path) -> None:
+        checkpoint = find_checkpoint(source, "best")
+        description = read_description(checkpoint)
+        if description.build().config != self.settings.model:
+            raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {source}")
+        load_weights(self.model, checkpoint, description.weights)
+        self.reporter.say(f"starting from the weights of {checkpoint}")
+
+    def _planned_steps(self) -> int | None:
+        """Steps in all, or None while a time limit has still to be turned into a number."""
+        if self.config.max_time is not None:
+            return self._steps_of_plan(self.config.max_time)
+        total = self.config.max_steps
+        before = self.total_before
+        if before is not None and not same_up_to(self.progress.step, self.config, before, total):
+            raise UsageError(
+                f"{self.run} was planned for {before:,} steps and its {self.config.schedule} schedule has already been"
+                f" shaped by that at step {self.progress.step:,}; start a new --run with --init-from {self.run}"
+            )
+        return total
+
+    def _steps_of_plan(self, max_time: str) -> int | None:
+        path = self.run / "plan.json"
+        if path.exists():
+            plan = json.loads(path.read_text())
+            if plan["max_time"] == max_time:
+                return plan["max_steps"]
+            if self.progress.step:
+                raise UsageError(
+                    f"{self.run} was planned for {plan['max_time']}, which was {plan['max_steps']:,} steps;"
+                    " say --max-steps to change that number"
+                )
+        if self.config.schedule in ("cosine", "trapezoid") and self.config.warmup_steps < PLAN_STEP:
+            raise UsageError(
+                f"with max_time the {self.config.schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
+                f" but has {self.config.warmup_steps}"
+            )
+        return None
+
+    def _plan_steps(self, progress: Progress, seconds_per_step: float) -> int:
+        """Turns the time limit into a number of steps, and writes it down before any step depends on it."""
+        limit = parse_duration(self.config.max_time or "")
+        before = time.monotonic()
+        self.trainer.try_validation()
+        validation = time.monotonic() - before
+        left = limit - (time.monotonic() - self.started) - validation
+        per_step = seconds_per_step + validation / self.config.validate_every
+        steps = min(progress.step + max(int(left / per_step), 1), self.config.max_steps)
+        replace_json(self.run / "plan.json", {"max_time": self.config.max_time, "max_steps": steps})
+        self.reporter.say(f"{self.config.max_time} is time for {steps:,} steps ({seconds_per_step:.3f} s each)")
+        return steps
+
+    def _announce(self, max_steps: int | None) -> None:
+        precision = "bf16" if self.dtype == torch.bfloat16 else "fp32"
+        steps = f"{max_steps:,} steps" if max_steps else f"as many steps as fit {self.config.max_time}"
+        self.reporter.say(
+            f"{self.model.num_parameters():,} parameters on {self.device} ({precision},"
+            f" {torch.get_num_threads()} threads); {steps}"
+            + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
+        )
+
+    def _loop(self, max_steps: int | None) -> None:
+        dev = StoreBatches(self.prepared.dev, self.config, self.device)
+        validator = Validator(
+            tokenizer=self.prepared.tokenizer,
+            decoding=self.settings.decoding,
+            config=self.config,
+            batches=dev.all,
+            pairs=self.prepared.dev_pairs,
+            reporter=self.reporter,
+            stop_requested=lambda: self.interrupts.received,
+        )
+        self.bar = self.reporter.progress("training", max_steps, "step", done=self.progress.step)
+        self.last_tick = (time.monotonic(), self.progress.tokens)
+        hooks = Hooks(
+            validate=lambda progress: validator(self.model, progress.step),
+            save=self._save,
+            log=self._log,
+            on_step=self._on_step,
+            stop_requested=lambda: self.interrupts.received,
+            plan_steps=self._plan_steps if self.config.max_time else None,
+        )
+        batches = StoreBatches(self.prepared.train, self.config, self.device)
+        self.trainer = Trainer(
+            model=self.model,
+            optimizer=self.optimizer,
+            average=self.average,
+            config=self.config,
+            batches=batches,
+            dtype=self.dtype,
+            progress=self.progress,
+            max_steps=max_steps,
+            hooks=hooks,
+        )
+        try:
+            with self.interrupts.held():
+                if self.init_from is not None and self.progress.step == 0 and self.progress.validated_step < 0:
+                    self.trainer.validate_and_save()
+                self.trainer.run()
+        except TrainingDiverged as error:
+            saved = list_checkpoints(self.run)
+            good = f". Last good checkpoint: step {checkpoint_step(saved[-1]):,}" if saved else ""
+            raise TrainingDiverged(f"{error}{good}") from error
+        finally:
+            self.bar.close()
+            self._draw_curve()
+
+    def _on_step(self, progress: Progress, max_steps: int | None) -> None:
+        now, (then, tokens) = time.monotonic(), self.last_tick
+        speed = (progress.tokens - tokens) / max(now - then, 1e-9)
+        loss = progress.loss_sum / progress.loss_tokens if progress.loss_tokens else None
+        note = f"{speed:,.0f} tok/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        self.bar.update(progress.step, note, total=max_steps)
+        if progress.step % self.config.log_every == 0:
+            self.timing.append(
+                {"step": progress.step, "seconds": round(now - self.started, 3), "tokens_per_second": round(speed, 1)}
+            )
+            self.last_tick = (now, progress.tokens)
+
+    def _log(self, record: dict[str, Any]) -> None:
+        self.metrics.append(record)
+        if record["kind"] == "validation":
+            self._draw_curve()
+            self.last_tick = (time.monotonic(), self.progress.tokens)
+
+    def _draw_curve(self) -> None:
+        records = self.metrics.records()
+        if records:
+            replace_file(self.run / "learning_curve.png", learning_curve(records, self.config))
+
+    def _save(self, progress: Progress) -> None:
+        tensors = {"model": model_tensors(self.model), "optimizer": optimizer_tensors(self.optimizer, self.model)}
+        if self.average is not None:
+            tensors["ema"] = self.average.tensors()
+        state = {
+            "progress": asdict(progress),
+            "score": progress.score,
+            "max_steps": self.trainer.max_steps,
+            "data": self.prepared.identity,
+            "environment": self._environment(),
+        }
+        write_checkpoint(self.run, progress.step, tensors=tensors, description=self.description, state=state)
+        prune_checkpoints(self.run, keep=self.config.keep_checkpoints)
+
+    def _environment(self) -> dict[str, Any]:
+        """What bit-identical results depend on besides the code and the data."""
+        return {
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
+            "processor": torch.backends.cpu.get_cpu_capability(),
+            "threads": torch.get_num_threads(),
+            "precision": str(self.dtype).removeprefix("torch."),
+        }
+
+
+def _words(environment: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in environment.items())
+
+
+def _describe(settings: RunSettings, prepared: PreparedData) -> ModelDescription:
+    tokenizer = prepared.tokenizer
+    return ModelDescription(
+        format=FORMAT_VERSION,
+        tfm_version=metadata.version("tfm"),
+        model=asdict(settings.model),
+        src_vocab_size=len(tokenizer.src),
+        tgt_vocab_size=len(tokenizer.tgt),
+        shared_vocab=tokenizer.joint,
+        tokenizer_sha256=tokenizer.sha256,
+        weights="ema" if settings.training.ema_decay else "model",
+        decoding=asdict(settings.decoding),
+    )
+
+
+def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter) -> list[str]:
+    """Says what a run would be, without making it; everything is built in a temporary directory.
+
+    Returns:
+        Lines about sizes, parameters, tokens and steps per epoch.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        prepared = prepare_data(settings, Path(directory), given_tokenizer=tokenizer, reporter=reporter)
+        config, model = settings.training, settings.model
+        sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
+        joint = prepared.tokenizer.joint
+        parameters = count_parameters(model, src_vocab_size=sizes[0], tgt_vocab_size=sizes[1], shared_vocab=joint)
+        batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
+        steps = -(-batches // config.grad_accum_steps)
+        report = prepared.train.report
+        budget = f"max_time {config.max_time}" if config.max_time else f"max_steps {config.max_steps:,}"
+        copies = 4 + bool(config.ema_decay)
+        return [
+            f"vocabulary      {sizes[0]:,} pieces, joint" if joint else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
+            f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
+            f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
+            f"parameters      {parameters:,} ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer)",
+            f"training data   {report.kept:,} pairs, {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
+            f"validation      {len(prepared.dev_pairs):,} pairs",
+            f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
+            f"training        {budget}" + ("" if config.max_time else f" = {config.max_steps / steps:.1f} epochs"),
+        ]
+

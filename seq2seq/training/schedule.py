@@ -1,0 +1,47 @@
+"""The learning rate as a function of the step: linear warm-up to the peak, then one of four shapes."""
+
+import math
+
+from .config import TrainingConfig
+
+
+def learning_rate(step: int, config: TrainingConfig, max_steps: int) -> float:
+    """The learning rate of one update.
+
+    With w warm-up steps, N steps in all and peak p, for step t = 1 .. N:
+
+    * warm-up, t <= w:   p * t / w
+    * inverse_sqrt:      p * sqrt(w / t), the paper's schedule (section 5.3) with p = 1 / sqrt(d_model * w)
+    * cosine:            p * (1 + cos(pi * (t - w) / (N - w))) / 2
+    * trapezoid:         p, then over the last `decay_fraction` of N linearly down to 0 at step N + 1
+    * constant:          p
+
+    Args:
+        step: t, from 1.
+        config: Peak, warm-up and shape.
+        max_steps: N.
+    """
+    peak, warmup = config.learning_rate, config.warmup_steps
+    if step <= warmup:
+        return peak * step / warmup
+    match config.schedule:
+        case "inverse_sqrt":
+            return peak * math.sqrt(max(warmup, 1) / step)
+        case "cosine":
+            progress = (step - warmup) / max(max_steps - warmup, 1)
+            return peak * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+        case "trapezoid":
+            decay_steps = max(round(config.decay_fraction * max_steps), 1)
+            return peak * max(min((max_steps + 1 - step) / decay_steps, 1.0), 0.0)
+        case "constant":
+            return peak
+
+
+def same_up_to(step: int, config: TrainingConfig, max_steps: int, other_max_steps: int) -> bool:
+    """Whether the first `step` updates have the same learning rates under two different totals.
+
+    If so, a run that has done them under the one total is the run that the other total would have begun with.
+    """
+    return all(
+        learning_rate(t, config, max_steps) == learning_rate(t, config, other_max_steps) for t in range(1, step + 1)
+    )
