@@ -37,7 +37,8 @@ $(VENV)/development: $(VENV)/installed
 
 demo: $(VENV)/installed
 	@$(BIN)/tfm train
-	@$(BIN)/python -m tfm.cli.demo
+	@$(BIN)/tfm evaluate --run runs/toy --data toy --metric exact --examples 5
+	$(BIN)/tfm translate --run runs/toy "the old woman gives the child two red apples"
 
 test: $(VENV)/development
 	@$(BIN)/python -m pytest --quiet

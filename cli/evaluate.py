@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, Run, Src, Tgt
+from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, Run, Src
 
 
 def evaluate(
@@ -14,16 +14,22 @@ def evaluate(
     src: Src = None,
     tgt: Annotated[
         list[Path] | None,
-        typer.Option("--tgt", help="References, line by line; in a .tsv, several per line, separated by tabs."),
+        typer.Option(
+            "--tgt", metavar="FILE", help="References, line by line; in a .tsv, several per line, separated by tabs."
+        ),
     ] = None,
     data: Data = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the translations.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
+    ] = None,
+    examples: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")] = 0,
     device: Device = "auto",
     json_: Json = False,
     debug: Debug = False,
@@ -67,10 +73,15 @@ def evaluate(
 
         with OutputFile(output) as stream:
             stream.writelines(line + "\n" for line in result.outputs)
+    for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
+        console.say(f"source     {sources[i]}\noutput     {result.outputs[i]}\nreference  {references[i][0]}\n")
     if json_:
         print(json.dumps(_as_dict(result), ensure_ascii=False))
         return
-    print(f"{result.checkpoint}, {len(sources):,} sentences, beam {result.beam_size}, length penalty {result.length_penalty}")
+    print(
+        f"{result.checkpoint}, {len(sources):,} sentences,"
+        f" beam {result.beam_size}, length penalty {result.length_penalty}"
+    )
     print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f})")
     for one in result.scores:
         print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")

@@ -1,7 +1,7 @@
 """Assembles the `tfm` command and turns errors into one line and an exit code.
 
-Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 bad or untrusted model, 5 environment (disk,
-memory, permission), 6 training diverged, 130/143 interrupted after saving, 141 closed pipe.
+Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 bad or untrusted model, 5 environment
+(disk, memory, permission), 6 training diverged, 130/143 interrupted after saving, 141 closed pipe.
 
 Only typer is imported here: `tfm --help` must not wait for torch.
 """
@@ -54,6 +54,9 @@ def root(
 def main() -> NoReturn:
     """Runs the command line; the console script `tfm`."""
     debug = "--debug" in sys.argv
+    # torch's threads wait for each other by spinning. With every core busy elsewhere that wait lasts until the other
+    # program has had its turn, and a step takes 30 times as long; to sleep after a while costs nothing otherwise.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         code = _run()
     except BaseException as error:
@@ -93,7 +96,7 @@ def report(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
         return EXIT_USAGE
-    if isinstance(error, MemoryError) or "allocate" in str(error) and "memory" in str(error):
+    if isinstance(error, MemoryError) or ("allocate" in str(error) and "memory" in str(error)):
         _print_error("not enough memory; try a smaller model or --set training.max_tokens_per_batch=1024")
         return EXIT_ENVIRONMENT
     if isinstance(error, OSError):

@@ -6,22 +6,41 @@ from typing import Annotated
 import typer
 
 Run = Annotated[
-    Path | None, typer.Option("--run", help="The run directory; may be left out if runs/ holds exactly one.")
+    Path | None,
+    typer.Option("--run", metavar="RUN", help="The run directory; may be left out if runs/ holds exactly one."),
 ]
-Checkpoint = Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Src = Annotated[list[Path] | None, typer.Option("--src", help="Source text, one sentence per line; may be repeated.")]
-Tgt = Annotated[list[Path] | None, typer.Option("--tgt", help="Target text, line by line the translations of --src.")]
+Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="NAME", help="best, last, or a step.")]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
+Src = Annotated[
+    list[Path] | None,
+    typer.Option("--src", metavar="FILE", help="Source text, one sentence per line; may be repeated."),
+]
+Tgt = Annotated[
+    list[Path] | None,
+    typer.Option("--tgt", metavar="FILE", help="Target text, line by line the translations of --src."),
+]
 Data = Annotated[
     list[str] | None,
-    typer.Option("--data", help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow), hf:NAME[/SUBSET][:SPLIT], or toy."),
+    typer.Option(
+        "--data",
+        metavar="SPEC",
+        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow), hf:NAME[/SUBSET][:SPLIT], or toy.",
+    ),
 ]
 BeamSize = Annotated[
-    int | None, typer.Option("--beam-size", min=1, help="Hypotheses kept; 1 is greedy. [default: the run's, usually 5]")
+    int | None,
+    typer.Option(
+        "--beam-size", metavar="N", min=1, help="Hypotheses kept; 1 is greedy. [default: the run's, usually 5]"
+    ),
 ]
 LengthPenalty = Annotated[
     float | None,
-    typer.Option("--length-penalty", min=0, help="Alpha of the GNMT length penalty. [default: the run's, usually 0.6]"),
+    typer.Option(
+        "--length-penalty",
+        metavar="A",
+        min=0,
+        help="Alpha of the GNMT length penalty. [default: the run's, usually 0.6]",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]

@@ -16,14 +16,22 @@ _EXAMPLES = 3
 
 
 def tokenize(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The tokenizer directory to make, or to look at.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The tokenizer directory to make, or to look at.")
+    ],
     src: Src = None,
     tgt: Tgt = None,
     data: Data = None,
-    vocab_size: Annotated[int, typer.Option(min=1, help="Pieces; reduced to what the corpus supports.")] = 8000,
-    type_: Annotated[str, typer.Option("--type", help="unigram, bpe, char or word.")] = "unigram",
-    separate: Annotated[bool, typer.Option("--separate", help="One vocabulary per side instead of a joint one.")] = False,
-    show: Annotated[list[str] | None, typer.Option(help="Show the pieces and ids of this text; may be repeated.")] = None,
+    vocab_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Pieces; reduced to what the corpus supports.")
+    ] = 8000,
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="unigram, bpe, char or word.")] = "unigram",
+    separate: Annotated[
+        bool, typer.Option("--separate", help="One vocabulary per side instead of a joint one.")
+    ] = False,
+    show: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Show the pieces and ids of this text; may be repeated.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Build a vocabulary from text, or look at one.

@@ -10,36 +10,46 @@ from .options import Data, Debug, Src, Tgt
 
 DEFAULT_PRESET = "small"
 _FREE_KEYS = {"max_steps", "max_time", "device", "log_every", "checkpoint_every", "keep_checkpoints"}
-"""Settings of `training` that may change while a run goes on: its length and its cadence, nothing that shapes the model."""
+"""Settings of `training` that may change while a run goes on: its length and its cadence."""
 
 
 def train(
-    config: Annotated[str | None, typer.Option(help="A preset's name, or a YAML file.")] = None,
+    config: Annotated[str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file.")] = None,
     src: Src = None,
     tgt: Tgt = None,
-    dev_src: Annotated[list[Path] | None, typer.Option(help="Source side of the validation set.")] = None,
-    dev_tgt: Annotated[list[Path] | None, typer.Option(help="Target side of the validation set.")] = None,
-    data: Data = None,
-    dev: Annotated[list[str] | None, typer.Option(help="The validation set, in the notation of --data.")] = None,
-    tokenizer: Annotated[
-        Path | None, typer.Option(help="A directory made by tfm tokenize; without it, a vocabulary is built.")
+    dev_src: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set.")
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="The run directory. [default: runs/NAME]")] = None,
-    init_from: Annotated[Path | None, typer.Option(help="Start from the best weights of this run (fine-tuning).")] = None,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Updates in all.")] = None,
-    max_time: Annotated[str | None, typer.Option(help="Time in all, such as 20m or 8h.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of weights, batch order, dropout.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    precision: Annotated[str | None, typer.Option(help="auto, fp32 or bf16.")] = None,
+    dev_tgt: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Target side of the validation set.")
+    ] = None,
+    data: Data = None,
+    dev: Annotated[
+        list[str] | None, typer.Option(metavar="SPEC", help="The validation set, in the notation of --data.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
+    ] = None,
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="The run directory. [default: runs/NAME]")] = None,
+    init_from: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning).")
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all.")] = None,
+    max_time: Annotated[str | None, typer.Option(metavar="TIME", help="Time in all, such as 20m or 8h.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
+    precision: Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, and stop.")] = False,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other setting: section.key=value; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Train a translator. Run the same command again to continue a run that was stopped.
 
-    Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own two files:
+    Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files:
 
     tfm train --src train.en --tgt train.de
     """

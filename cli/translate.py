@@ -19,19 +19,26 @@ _CHUNK_LINES = 1000
 
 
 def translate(
-    text: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines come from --input or stdin.")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]..", help="Sentences; without any, lines come from --input or stdin."),
+    ] = None,
     run: Run = None,
     checkpoint: Checkpoint = "best",
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="Text file, one sentence per line.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the translations.")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
+    ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Alternatives per line (with --json).")] = 1,
+    n_best: Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")] = False,
-    temperature: Annotated[float, typer.Option(help="Sampling: below 1 safer, above 1 wilder.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Sampling: only the k likeliest pieces; 0 for all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Sampling: only the likeliest pieces that sum to p.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Sampling: same seed, same output.")] = 0,
+    temperature: Annotated[float, typer.Option(metavar="T", help="Sampling: below 1 safer, above 1 wilder.")] = 1.0,
+    top_k: Annotated[int, typer.Option(metavar="K", help="Sampling: only the k likeliest pieces; 0 for all.")] = 0,
+    top_p: Annotated[float, typer.Option(metavar="P", help="Sampling: only the likeliest pieces that sum to p.")] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Sampling: same seed, same output.")] = 0,
     json_: Json = False,
     device: Device = "auto",
     debug: Debug = False,
@@ -114,7 +121,9 @@ def _translate_lines(
     line_number = bad_lines = 0
     for chunk in chunks:
         texts = [raw.decode("utf-8", errors="replace") for raw in chunk]
-        bad_lines += sum(b"\xef\xbf\xbd" not in raw and "\ufffd" in text for raw, text in zip(chunk, texts, strict=True))
+        bad_lines += sum(
+            b"\xef\xbf\xbd" not in raw and "\ufffd" in text for raw, text in zip(chunk, texts, strict=True)
+        )
         translations = translator.translate(texts, first_line=line_number, **search)
         line_number += len(texts)
         for text, translation in zip(texts, translations, strict=True):

@@ -163,7 +163,9 @@ def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list
         messages = str(detail["ctx"]["error"]).splitlines()
         return [_place(name, lines, (*path, message.split()[0].rstrip(":"))) + message for message in messages]
     if detail["type"] == "dataclass_type":
-        return [_place(name, lines, path) + f"{'.'.join(path)} must be a section of settings, but is {detail['input']!r}"]
+        return [
+            _place(name, lines, path) + f"{'.'.join(path)} must be a section of settings, but is {detail['input']!r}"
+        ]
     message = detail["msg"].removeprefix("Input ").replace("should be", "must be")
     return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {detail['input']!r}"]
 

@@ -19,7 +19,7 @@ class DataConfig:
     dev_tgt: list[str] = field(default_factory=list)
     """Target side of the validation set."""
     data: list[str] = field(default_factory=list)
-    """Pairs in one place: `toy`, a .tsv, .csv, .jsonl, .parquet or .arrow file, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
+    """Pairs in one place: `toy`, a .tsv .csv .jsonl .parquet or .arrow file, `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
     dev: list[str] = field(default_factory=list)
     """The validation set in the same notation."""
     src_column: str = "src"

@@ -202,7 +202,7 @@ def _jsonl_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def _row_pair(place: str, row: dict[str, Any], config: DataConfig) -> Pair:
-    """Takes the two sides out of a row, looking inside the `translation` field of Hugging Face's translation data sets."""
+    """Takes the two sides out of a row; Hugging Face's translation data sets have them inside a `translation` field."""
     if isinstance(row.get("translation"), dict):
         row = row["translation"]
     src, tgt = (row.get(column) for column in _pick_columns(place, list(row), config))
@@ -214,7 +214,7 @@ def _row_pair(place: str, row: dict[str, Any], config: DataConfig) -> Pair:
 
 
 def _pick_columns(place: str, columns: list[str], config: DataConfig) -> tuple[str, str]:
-    """The configured columns; where the defaults are absent, `source`/`target`, or the only two columns in their order."""
+    """The configured columns; where the defaults are absent, `source`/`target`, or the only two columns there are."""
     wanted = (config.src_column, config.tgt_column)
     for candidate in (wanted, ("source", "target")):
         if set(candidate) <= set(columns):

@@ -1,7 +1,7 @@
 """Every write, rename, removal and lock of tfm. Standard library only.
 
-The rule that makes a power cut harmless: write under a temporary name *in the same directory*, fsync the file, rename it
-over the final name, fsync the directory. A reader therefore sees the old content or the new, never half of it.
+The rule that makes a power cut harmless: write under a temporary name *in the same directory*, fsync the file, rename
+it over the final name, fsync the directory. A reader therefore sees the old content or the new, never half of it.
 What differs by operating system (locks, directory fsync) is in this module and nowhere else.
 """
 
@@ -155,7 +155,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_debris(directory: Path) -> None:
-    """Removes what a killed process left unfinished directly inside a directory. Call it only while holding the lock."""
+    """Removes what a killed process left unfinished directly inside a directory. Call it while holding the lock."""
     for path in directory.glob(f"*{PARTIAL}"):
         remove_tree(path)
 

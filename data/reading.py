@@ -7,14 +7,14 @@ import gzip
 import lzma
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .errors import DataError
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
 
-_COMPRESSED: dict[bytes, Callable[[Path], IO[bytes]]] = {
+_COMPRESSED: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
@@ -48,8 +48,8 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
             except UnicodeDecodeError as error:
                 if not skip_bad:
                     raise DataError(
-                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file (iconv -f latin1 -t utf-8)"
-                        " or drop such pairs with --set data.bad_lines=skip"
+                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file"
+                        " (iconv -f latin1 -t utf-8) or drop such pairs with --set data.bad_lines=skip"
                     ) from error
                 yield None
 

@@ -1,7 +1,7 @@
 """Tokenised sentence pairs on disk: memory-mapped Arrow files, so that a corpus never has to fit in memory.
 
-A store is a directory, `cache/<key>/` in the run: disposable, built aside, renamed into place complete, its files checked
-by hash when it is opened again.
+A store is a directory, `cache/<key>/` in the run: disposable, built aside, renamed into place complete, checked by hash
+when it is opened again.
 """
 
 import json
@@ -205,4 +205,6 @@ def _check_usable(corpus: Corpus, report: FilterReport) -> None:
     if not report.kept:
         raise DataError(f"{corpus.name} has no usable pair: {report}")
     if report.empty > report.read / 2:
-        raise DataError(f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?")
+        raise DataError(
+            f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"
+        )

@@ -63,7 +63,12 @@ class Vocabulary:
         self.model = model
         try:
             self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]
-            ids = [self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id()]
+            ids = [
+                self._processor.pad_id(),
+                self._processor.unk_id(),
+                self._processor.bos_id(),
+                self._processor.eos_id(),
+            ]
         except (RuntimeError, TypeError) as error:
             raise ModelError(f"damaged SentencePiece model: {error}") from error
         if ids != [PAD_ID, UNK_ID, BOS_ID, EOS_ID]:
@@ -151,7 +156,9 @@ class Tokenizer:
         except (ValueError, KeyError, TypeError) as error:
             raise ModelError(f"{directory / _DESCRIPTION} is damaged") from error
         if version != FORMAT_VERSION:
-            raise ModelError(f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+            raise ModelError(
+                f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm"
+            )
         vocabularies: dict[str, Vocabulary] = {}
         for side in ("tokenizer",) if joint else ("src", "tgt"):
             path = directory / f"{side}.model"

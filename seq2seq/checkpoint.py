@@ -157,7 +157,7 @@ def _small_file(path: Path) -> bytes:
 
 
 def damage(directory: Path) -> str:
-    """What is wrong with a checkpoint, or an empty string if every file is there and hashes to what the manifest says."""
+    """What is wrong with a checkpoint; an empty string if every file is there and hashes to what the manifest says."""
     try:
         for name in _manifest(directory):
             read_file(directory, name)
@@ -226,7 +226,9 @@ def read_description(directory: Path) -> ModelDescription:
         content = json.loads(read_file(directory, "model.json"))
         unknown = set(content) - {field.name for field in fields(ModelDescription)}
         if content.get("format") != FORMAT_VERSION or unknown:
-            raise ModelError(f"{path} was made by tfm {content.get('tfm_version')}, which this tfm cannot read; upgrade")
+            raise ModelError(
+                f"{path} was made by tfm {content.get('tfm_version')}, which this tfm cannot read; upgrade"
+            )
         description = ModelDescription(**content)
         ModelConfig(**description.model)
         description.decoding_config()

@@ -170,9 +170,7 @@ def _draw_verbal_clause(rng: Random, frame: Frame, rich: bool) -> Clause:
     if frame == "ditransitive":
         dative = _draw_noun_phrase(rng, ("person", "relative"), OBJECT_DETERMINERS, adjective / 2)
     if frame == "prepositional" and verb.preposition:
-        complement = PrepositionalPhrase(
-            verb.preposition, _draw_noun_phrase(rng, verb.objects, objects, adjective)
-        )
+        complement = PrepositionalPhrase(verb.preposition, _draw_noun_phrase(rng, verb.objects, objects, adjective))
     if frame == "motion":
         complement = _draw_goal(rng, adjective)
     adverb, frequency = _draw_adverbs(rng, tense, polarity, rich)
@@ -207,9 +205,7 @@ def _draw_polarity(rng: Random, modal: Modal | None) -> str:
     return rng.choices(list(POLARITY_WEIGHTS), list(POLARITY_WEIGHTS.values()))[0]
 
 
-def _draw_adverbs(
-    rng: Random, tense: Tense, polarity: str, rich: bool
-) -> tuple[Adverb | None, Adverb | None]:
+def _draw_adverbs(rng: Random, tense: Tense, polarity: str, rich: bool) -> tuple[Adverb | None, Adverb | None]:
     """An adverb of time or of frequency or neither; the past always says when, negation never how often."""
     share = 0.3 if rich else 0.15
     if tense == "past" or rng.random() < share:
@@ -242,9 +238,7 @@ def _draw_place(rng: Random, adjective: float) -> PrepositionalPhrase:
     """Where something happens, such as "in the old garden"."""
     noun, kind = _draw_place_noun(rng)
     name = rng.choice([name for name in noun.prepositions if name != "to"])
-    return PrepositionalPhrase(
-        PLACE_PREPOSITIONS[name], _dress(rng, noun, kind, PLACE_DETERMINERS, adjective)
-    )
+    return PrepositionalPhrase(PLACE_PREPOSITIONS[name], _dress(rng, noun, kind, PLACE_DETERMINERS, adjective))
 
 
 def _draw_goal(rng: Random, adjective: float) -> PrepositionalPhrase:

@@ -246,9 +246,7 @@ NOUNS: dict[Kind, tuple[Noun, ...]] = {
         Noun("carriage", "carriages", "die", "Kutsche", "Kutschen", "Kutschen"),
     ),
     "building": (
-        Noun(
-            "house", "houses", "das", "Haus", "Häuser", "Häusern", "", ("in", "in front of", "behind", "to")
-        ),
+        Noun("house", "houses", "das", "Haus", "Häuser", "Häusern", "", ("in", "in front of", "behind", "to")),
         Noun("school", "schools", "die", "Schule", "Schulen", "Schulen", "", ("in", "in front of", "to")),
         Noun("church", "churches", "die", "Kirche", "Kirchen", "Kirchen", "", ("behind", "next to", "to")),
         Noun("castle", "castles", "das", "Schloss", "Schlösser", "Schlössern", "", ("in", "behind", "to")),
@@ -276,9 +274,7 @@ NOUNS: dict[Kind, tuple[Noun, ...]] = {
 }
 
 ADJECTIVES = (
-    Adjective(
-        "old", "alt", "alt", ("person", "relative", "animal", "thing", "clothing", "vehicle", "building")
-    ),
+    Adjective("old", "alt", "alt", ("person", "relative", "animal", "thing", "clothing", "vehicle", "building")),
     Adjective("young", "jung", "jung", ("person", "relative", "animal")),
     Adjective("friendly", "freundlich", "freundlich", ("person", "relative", "animal")),
     Adjective("clever", "klug", "klug", ("person", "relative", "animal")),
@@ -293,9 +289,7 @@ ADJECTIVES = (
     Adjective("lazy", "faul", "faul", ("person", "relative", "animal")),
     Adjective("wild", "wild", "wild", ("animal",)),
     Adjective("small", "klein", "klein", ("animal", "food", "thing", "opening", "building", "landscape")),
-    Adjective(
-        "big", "groß", "groß", ("animal", "food", "thing", "opening", "vehicle", "building", "landscape")
-    ),
+    Adjective("big", "groß", "groß", ("animal", "food", "thing", "opening", "vehicle", "building", "landscape")),
     Adjective("beautiful", "schön", "schön", ("text", "thing", "clothing", "building", "landscape")),
     Adjective("famous", "berühmt", "berühmt", ("person", "text", "building", "landscape")),
     Adjective("quiet", "ruhig", "ruhig", ("building", "landscape")),

@@ -1,8 +1,8 @@
 """From a trained model to text: key-value cache, greedy search, sampling, beam search, and the `Translator`.
 
-    from tfm.seq2seq.decoding import Translator
-    translator = Translator.load("runs/toy")
-    print(translator.translate(["the old woman gives the child two red apples"], beam_size=5)[0].text)
+from tfm.seq2seq.decoding import Translator
+translator = Translator.load("runs/toy")
+print(translator.translate(["the old woman gives the child two red apples"], beam_size=5)[0].text)
 """
 
 from typing import TYPE_CHECKING, Any

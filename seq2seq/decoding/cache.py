@@ -43,7 +43,7 @@ class DecoderCache:
     def __init__(self, model: Transformer, src: Tensor) -> None:
         self.src_mask = model.src_mask(src)
         memory = model.encoder(model.src_embedding(src), self.src_mask)
-        self.layers = [LayerKeysValues(layer.cross_attn.keys_values(memory)) for layer in model.decoder.layers]  # pyright: ignore[reportAttributeAccessIssue, reportCallIssue, reportArgumentType]
+        self.layers = [LayerKeysValues(projected) for projected in model.decoder.memory_keys_values(memory)]
 
     def select(self, rows: Tensor) -> None:
         """Row i becomes what row `rows[i]` was."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from .search import Hypothesis, SearchState, Step, finished, force_eos
 
 Choose = Callable[[Tensor, list[int], int], Tensor]
-"""Picks a token for each row from log-probabilities (R, V), the rows' sentence numbers and the position; returns (R,)."""
+"""Picks each row's token (R,) from log-probabilities (R, V), the rows' sentence numbers and the position."""
 
 
 def most_likely(log_probs: Tensor, sentences: list[int], position: int) -> Tensor:

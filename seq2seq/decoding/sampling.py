@@ -43,7 +43,7 @@ def restricted_distribution(log_probs: Tensor, sampling: Sampling) -> tuple[Tens
         log_probs: (R, V).
 
     Returns:
-        Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids in that order.
+        Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids so ordered.
     """
     probs, tokens = (log_probs / sampling.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
     if 0 < sampling.top_k < probs.size(1):
@@ -57,7 +57,7 @@ def restricted_distribution(log_probs: Tensor, sampling: Sampling) -> tuple[Tens
 
 
 def sample_tokens(log_probs: Tensor, sampling: Sampling, keys: Sequence[object], position: int) -> Tensor:
-    """Draws one token per row by inverting the cumulative distribution at a number that only (seed, key, position) sets.
+    """Draws one token per row, by inverting the cumulative distribution at a number set by (seed, key, position) alone.
 
     So a sentence's sample does not depend on what else is in its batch, nor on where a resumed stream began.
 

@@ -14,7 +14,7 @@ class SearchState(Protocol):
     """Everything a step needs to know of the rows so far."""
 
     def select(self, rows: Tensor) -> None:
-        """Makes row i of the new state row `rows[i]` of the old: drops finished sentences, or repeats rows for a beam."""
+        """Makes row `rows[i]` row i: drops finished sentences, or repeats rows for a beam."""
         ...
 
     def reorder(self, rows: Tensor) -> None:

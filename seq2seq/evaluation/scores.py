@@ -44,13 +44,17 @@ def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
             hits = sum(hyp in refs for hyp, refs in zip(hypotheses, references, strict=True))
             return Score("exact", 100 * hits / max(len(hypotheses), 1), "share of outputs equal to a reference")
         case "wer":
-            return Score("wer", word_error_rate(hypotheses, references), "word edits / reference words, closest reference")
+            return Score(
+                "wer", word_error_rate(hypotheses, references), "word edits / reference words, closest reference"
+            )
         case _:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
 
 
 def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    from sacrebleu.metrics import BLEU, CHRF, TER
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
     metric = {"bleu": BLEU, "chrf": CHRF, "ter": TER}[name]()
     most = max((len(refs) for refs in references), default=1)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -83,8 +82,8 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(heads.transpose(1, 2).flatten(start_dim=2))  # (B, T, H * d_v) -> (B, T, D)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several times
-        # slower than two matrix products, so the formula itself runs there.
+        # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several
+        # times slower than two matrix products, so the formula itself runs there.
         if q.is_cuda and self.on_weights is None:
             rate = self.dropout.rate if self.training else 0.0
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)

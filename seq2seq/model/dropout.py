@@ -11,9 +11,9 @@ class Dropout(nn.Module):
     The mask comes from torch's global generator, which the training loop seeds for each micro-batch with a number
     computed from (seed, step, micro-batch): no generator state has to be saved for a run to resume exactly.
 
-    On a CPU torch draws one random number per element, serially. Here one 64-bit number gives eight elements their byte,
-    kept where it is at least 256 * rate; the rate is therefore rounded to a multiple of 1/256, and the scale follows the
-    rounded rate, so that the expectation is exact.
+    On a CPU torch draws one random number per element, serially. Here one 64-bit number gives eight elements a byte
+    each, and an element is kept where its byte is at least 256 * rate; the rate is therefore rounded to a multiple of
+    1/256, and the scale follows the rounded rate, so that the expectation is exact.
     """
 
     def __init__(self, rate: float) -> None:

@@ -1,10 +1,12 @@
 """The whole model: an encoder, a decoder, an output layer (paper figure 1)."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from .attention import KeysValues
 from .config import ModelConfig
 from .embedding import Embedding
 from .layers import DecoderLayer, EncoderLayer, LayerCache
@@ -39,20 +41,29 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.norm = _final_norm(config)
 
+    def memory_keys_values(self, memory: Tensor) -> list[KeysValues]:
+        """What each layer's cross-attention reads: its own projections of the memory (B, S, D)."""
+        return [cast(DecoderLayer, layer).cross_attn.keys_values(memory) for layer in self.layers]
+
     def forward(
         self,
         y: Tensor,
-        memory: Tensor | None,
+        memory: Sequence[KeysValues],
         tgt_mask: Tensor | None,
         src_mask: Tensor | None,
         cache: Sequence[LayerCache] | None = None,
     ) -> Tensor:
-        """(B, T, D) to (B, T, D); reads the memory (B, S, D), or what the cache has kept of it."""
+        """(B, T, D) to (B, T, D).
+
+        Args:
+            y: Embedded target, or its newest position alone with a cache.
+            memory: From `memory_keys_values`.
+            tgt_mask: Which target positions a target position may see; None with a cache, which holds only the past.
+            src_mask: Which source positions may be seen.
+            cache: Keys and values of earlier target positions, one per layer.
+        """
         for i, layer in enumerate(self.layers):
-            if cache is not None:
-                y = layer(y, cache[i].memory, tgt_mask, src_mask, cache[i])
-            else:
-                y = layer(y, layer.cross_attn.keys_values(memory), tgt_mask, src_mask)
+            y = layer(y, memory[i], tgt_mask, src_mask, None if cache is None else cache[i])
         return self.norm(y)
 
 
@@ -62,8 +73,8 @@ class Transformer(nn.Module):
     Args:
         config: Sizes and choices.
         src_vocab_size, tgt_vocab_size: Pieces of the two vocabularies.
-        shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output layer
-            are one matrix.
+        shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output
+            layer are one matrix.
         pad_id: The id that fills rows up; no query attends to it.
     """
 
@@ -90,8 +101,8 @@ class Transformer(nn.Module):
     def reset_parameters(self) -> None:
         """Draws fresh weights: Xavier-uniform matrices, zero biases, and embeddings of standard deviation 1/sqrt(D).
 
-        Scaled by sqrt(D) when they enter (`scale_embeddings`), embeddings then have unit variance, and tied to the output
-        layer they give logits of unit variance.
+        Scaled by sqrt(D) when they enter (`scale_embeddings`), embeddings then have unit variance, and tied to the
+        output layer they give logits of unit variance.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -117,7 +128,7 @@ class Transformer(nn.Module):
         Padding stands at the end of a target, where no earlier position sees it: the causal mask is all it takes.
         """
         tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
-        return self.decoder(self.tgt_embedding(tgt_in), memory, tgt_mask, src_mask)
+        return self.decoder(self.tgt_embedding(tgt_in), self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
 
     def decode_step(self, last: Tensor, position: int, cache: Sequence[LayerCache], src_mask: Tensor) -> Tensor:
         """The newest target position alone, the earlier ones being in the cache.
@@ -132,7 +143,8 @@ class Transformer(nn.Module):
             Logits (B, V).
         """
         y = self.tgt_embedding(last[:, None], start=position)
-        return self.output_layer(self.decoder(y, None, None, src_mask, cache)[:, -1])
+        memory = [layer.memory for layer in cache]
+        return self.output_layer(self.decoder(y, memory, None, src_mask, cache)[:, -1])
 
     def hidden_states(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """The decoder's output (B, T, D), before the output layer."""
@@ -147,9 +159,7 @@ class Transformer(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def count_parameters(
-    config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool
-) -> int:
+def count_parameters(config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool) -> int:
     """Parameters of a model, without allocating it."""
     with torch.device("meta"):
         model = Transformer(

@@ -24,8 +24,12 @@ def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> byt
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     losses, scores = figure.subplots(1, 2)
-    losses.plot([r["step"] for r in train], [r["loss"] for r in train], label="training (label-smoothed)", color="#7f9fbf")
-    losses.plot([r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3)
+    losses.plot(
+        [r["step"] for r in train], [r["loss"] for r in train], label="training (label-smoothed)", color="#7f9fbf"
+    )
+    losses.plot(
+        [r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3
+    )
     losses.set(title="Loss, nats per target token", xlabel="step")
     losses.set_ylim(bottom=0)
     losses.legend()

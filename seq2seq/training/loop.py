@@ -228,7 +228,7 @@ class Trainer:
             self.hooks.save(self.progress)
 
     def _validate_if_due(self) -> bool:
-        """Validates at every `validate_every`-th step, at the last one, and before the first if asked to; then saves."""
+        """Validates at every `validate_every`-th step and at the last one; then saves."""
         progress = self.progress
         due = progress.step > 0 and (progress.step % self.config.validate_every == 0 or self._finished())
         if not due or progress.validated_step == progress.step:
@@ -248,8 +248,8 @@ class Trainer:
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})
             progress.score = result["score"]
-            if progress.best_score is None or progress.score > progress.best_score:
-                progress.best_score, progress.best_step, progress.bad_validations = progress.score, progress.step, 0
+            if progress.best_score is None or result["score"] > progress.best_score:
+                progress.best_score, progress.best_step, progress.bad_validations = result["score"], progress.step, 0
             else:
                 progress.bad_validations += 1
             patience = self.config.early_stopping

@@ -138,6 +138,4 @@ def training_loss(
                 rows, output_layer.weight, output_layer.bias, labels, label_smoothing, ignore_id, dtype
             )
     logits = output_layer(rows).float()
-    return F.cross_entropy(
-        logits, labels, ignore_index=ignore_id, label_smoothing=label_smoothing, reduction="sum"
-    )
+    return F.cross_entropy(logits, labels, ignore_index=ignore_id, label_smoothing=label_smoothing, reduction="sum")

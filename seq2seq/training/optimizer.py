@@ -20,9 +20,7 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Ada
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": others, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True
-    )
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -69,7 +67,8 @@ class MovingAverage:
     def update(self, step: int) -> None:
         """Moves the average towards the weights, after update number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self._shadow, [weight.detach() for weight in self._weights], 1 - decay)
+        weights = [weight.detach() for weight in self._weights]
+        torch._foreach_lerp_(self._shadow, weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
 
     def tensors(self) -> dict[str, Tensor]:
         """The averages by parameter name."""

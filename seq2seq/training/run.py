@@ -29,7 +29,7 @@ from ..checkpoint import (
 )
 from ..decoding.translator import check_tokenizer
 from ..device import keep_freed_memory, pick_device, pick_precision
-from ..model.transformer import Transformer, count_parameters
+from ..model.transformer import count_parameters
 from .config import parse_duration
 from .curve import learning_curve
 from .interrupts import Interrupts
@@ -102,7 +102,9 @@ def _refuse_damaged(run: Path, reporter: Reporter) -> None:
     """Warns of damaged checkpoints; refuses to start anew over a run whose checkpoints are all damaged."""
     sound, problems = valid_checkpoints(run)
     if problems and not sound:
-        raise ModelError(f"no valid checkpoint in {run} ({'; '.join(problems)}); use a new --run, or remove the damaged")
+        raise ModelError(
+            f"no valid checkpoint in {run} ({'; '.join(problems)}); use a new --run, or remove the damaged"
+        )
     for problem in problems:
         reporter.warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
 
@@ -144,9 +146,9 @@ class _Session:
             self.average = MovingAverage(self.model, self.config.ema_decay)
         max_steps = self._planned_steps()
         progress = self.progress
-        if progress.stopped_early or (max_steps is not None and progress.step >= max_steps):
-            if progress.validated_step == progress.step:
-                return self._result(already_finished=True)
+        at_end = progress.stopped_early or (max_steps is not None and progress.step >= max_steps)
+        if at_end and progress.validated_step == progress.step:
+            return self._result(already_finished=True)
         self.metrics.cut_after(progress.step)
         self.timing.cut_after(progress.step)
         self._announce(max_steps)
@@ -371,13 +373,15 @@ def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter
         budget = f"max_time {config.max_time}" if config.max_time else f"max_steps {config.max_steps:,}"
         copies = 4 + bool(config.ema_decay)
         return [
-            f"vocabulary      {sizes[0]:,} pieces, joint" if joint else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
+            f"vocabulary      {sizes[0]:,} pieces, joint"
+            if joint
+            else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
             f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
             f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
             f"parameters      {parameters:,} ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer)",
-            f"training data   {report.kept:,} pairs, {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
+            f"training data   {report.kept:,} pairs,"
+            f" {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
             f"validation      {len(prepared.dev_pairs):,} pairs",
             f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
             f"training        {budget}" + ("" if config.max_time else f" = {config.max_steps / steps:.1f} epochs"),
         ]
-

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-
 from tfm.data.toy import ALL_DETERMINERS, adjectives_for, split_of, toy_pairs
 from tfm.data.toy.grammar import (
     Clause,
@@ -262,9 +261,7 @@ MAIN_CLAUSES = [
         "ich kann nicht unter einem Baum schlafen",
     ),
     (
-        Clause(
-            phrase("his", "coat"), COPULA, negated=True, predicate=Predicate(adjective("expensive"), True)
-        ),
+        Clause(phrase("his", "coat"), COPULA, negated=True, predicate=Predicate(adjective("expensive"), True)),
         "his coat is not very expensive",
         "sein Mantel ist nicht sehr teuer",
     ),
@@ -306,9 +303,7 @@ COMPLEX_SENTENCES = [
         "der Hund schläft, weil sie schlafen müssen",
     ),
     (
-        Sentence(
-            DOG_SLEEPS, BECAUSE, Clause(phrase("the", "pears"), COPULA, predicate=Predicate(adjective("red")))
-        ),
+        Sentence(DOG_SLEEPS, BECAUSE, Clause(phrase("the", "pears"), COPULA, predicate=Predicate(adjective("red")))),
         "the dog sleeps because the pears are red",
         "der Hund schläft, weil die Birnen rot sind",
     ),
