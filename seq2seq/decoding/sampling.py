@@ -45,7 +45,8 @@ def restricted_distribution(log_probs: Tensor, sampling: Sampling) -> tuple[Tens
     Returns:
         Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids so ordered.
     """
-    probs, tokens = (log_probs / sampling.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+    temperature = max(sampling.temperature, 1e-30)  # below it the quotients overflow; it is the likeliest token by then
+    probs, tokens = (log_probs / temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
     if 0 < sampling.top_k < probs.size(1):
         probs[:, sampling.top_k :] = 0
         probs = probs / probs.sum(dim=-1, keepdim=True)
@@ -71,8 +72,8 @@ def sample_tokens(log_probs: Tensor, sampling: Sampling, keys: Sequence[object],
     """
     probs, tokens = restricted_distribution(log_probs, sampling)
     draws = [random.Random(f"{sampling.seed} {key} {position}").random() for key in keys]
-    u = torch.tensor(draws, dtype=torch.float64, device=log_probs.device)
-    cumulative = probs.double().cumsum(dim=-1)
-    place = (cumulative <= u[:, None] * cumulative[:, -1:]).sum(dim=-1)
+    u = torch.tensor(draws, dtype=torch.float64)
+    cumulative = probs.cpu().double().cumsum(dim=-1)  # on the CPU, because MPS has no float64
+    place = (cumulative <= u[:, None] * cumulative[:, -1:]).sum(dim=-1).to(probs.device)
     last_possible = (probs > 0).sum(dim=-1) - 1
     return tokens.gather(1, torch.minimum(place, last_possible)[:, None]).squeeze(1)

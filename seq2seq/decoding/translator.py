@@ -132,7 +132,7 @@ class Translator:
             length_penalty: Alpha of the GNMT length penalty. The run's default if not given.
             n_best: How many alternatives to return, at most the beam size; with sampling, how many to draw.
             sampling: Sample instead of searching.
-            first_line: Number of the first text in a longer stream; a sample depends on its line's number.
+            first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
 
         Raises:
             ValueError: `n_best` exceeds the beam size.
@@ -145,7 +145,7 @@ class Translator:
             raise ValueError(f"n_best must be at least 1, but is {n_best}")
         if sampling is None and n_best > beam_size:
             raise ValueError(f"n_best must be at most beam_size ({beam_size}), but is {n_best}")
-        parts = [part for line, text in enumerate(texts) for part in self._split(line, text)]
+        parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line)]
         rows = n_best if sampling else beam_size
         found: dict[tuple[int, int], list[Hypothesis]] = {}
         for batch in _length_batches(parts, MAX_BATCH_TOKENS // rows):
@@ -158,13 +158,14 @@ class Translator:
             per_line[line].append(found[line, index])
         return [self._join(parts_of_line, n_best) for parts_of_line in per_line]
 
-    def _split(self, line: int, text: str) -> list[_Part]:
+    def _split(self, line: int, text: str, first_line: int) -> list[_Part]:
         text = clean(text)
         if not text:
             return []
         pieces, cut = split_text(text, lambda part: len(self.tokenizer.src.encode(part)), self._max_source)
         if cut:
-            self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
+            number = first_line + line + 1
+            self.warn(f"line {number} has a sentence longer than {self._max_source} pieces; translated in parts")
         return [_Part(line, i, self.tokenizer.src.encode(piece)) for i, piece in enumerate(pieces)]
 
     @torch.inference_mode()

@@ -64,7 +64,7 @@ def evaluate_set(
     outputs: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]
-        found = translator.translate(chunk, beam_size=beam_size, length_penalty=length_penalty)
+        found = translator.translate(chunk, beam_size=beam_size, length_penalty=length_penalty, first_line=start)
         outputs.extend(translation.text for translation in found)
         on_done(len(outputs))
     set_loss = _loss(translator, sources, [refs[0] for refs in references])

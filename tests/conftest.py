@@ -1,0 +1,38 @@
+"""Fixtures for all tests: no network, no large thread pools, a tiny run to look at."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+# Before torch is loaded: tests share the machine with each other and with whatever else runs.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tfm makes no connection unless a data set is asked for by name."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a test tried to open a network connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The test runs inside an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The real corpora for slow tests."""
+    folder = os.environ.get("TFM_CORPORA")
+    if not folder:
+        pytest.skip("needs real corpora: set TFM_CORPORA to the folder that holds them")
+    return Path(folder)

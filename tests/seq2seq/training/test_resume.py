@@ -1,0 +1,202 @@
+"""The promise: stop it anywhere, run it again, and the model is, bit for bit, the one you would have had."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, UsageError
+from tfm.data.files import DirectoryLock, sha256_file
+from tfm.seq2seq.checkpoint import checkpoint_path, list_checkpoints
+from tfm.seq2seq.training.interrupts import Interrupts
+
+STEPS = 24
+FILES = ("model.safetensors", "ema.safetensors", "optimizer.safetensors", "state.json")
+
+
+def fingerprint(run: Path, step: int = STEPS) -> dict[str, str]:
+    """Hashes of everything that a run leaves, besides its clocks."""
+    hashes = {name: sha256_file(checkpoint_path(run, step) / name) for name in FILES}
+    return hashes | {"metrics": sha256_file(run / "metrics.jsonl")}
+
+
+class StopAfter(Interrupts):
+    """Asks to stop after so many looks: one before each step, and some within each validation."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        super().__init__()
+
+    @property
+    def received(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.looks -= 1
+        return 15 if self.looks < 0 else None
+
+    @received.setter
+    def received(self, value: int | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        pass
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(train_tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("uninterrupted") / "run"
+    train_tiny(run)
+    return run
+
+
+def test_two_runs_of_one_command_are_the_same(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    train_tiny(tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == fingerprint(uninterrupted)
+
+
+def test_another_seed_is_another_model(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    train_tiny(tmp_path / "run", seed=2)
+    assert fingerprint(tmp_path / "run")["model.safetensors"] != fingerprint(uninterrupted)["model.safetensors"]
+
+
+def test_the_tiny_run_has_several_steps_per_epoch_and_several_epochs(uninterrupted: Path) -> None:
+    progress = json.loads((checkpoint_path(uninterrupted, STEPS) / "state.json").read_text())["progress"]
+    assert progress["epoch"] >= 2
+    assert STEPS / (progress["epoch"] + 1) >= 3
+
+
+def test_stopped_and_resumed_at_every_third_look(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    """Stops in the middle of epochs, twice and more within one epoch, and within validations."""
+    run, stops = tmp_path / "run", 0
+    while True:
+        try:
+            train_tiny(run, interrupts=StopAfter(3))
+            break
+        except Interrupted as error:
+            assert error.exit_code == 128 + 15
+            stops += 1
+    assert stops >= STEPS / 3 - 1
+    assert fingerprint(run) == fingerprint(uninterrupted)
+
+
+@pytest.mark.parametrize("step", [4, 8, 12, 20])
+def test_killed_after_a_checkpoint_and_resumed(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, step: int
+) -> None:
+    """As after SIGKILL: later checkpoints never came to be, the logs are longer than the checkpoint."""
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    for checkpoint in list_checkpoints(run):
+        if int(checkpoint.name.removeprefix("step-")) > step:
+            shutil.rmtree(checkpoint)
+    (run / "checkpoints" / "step-000021.partial").mkdir()
+    (run / "metrics.jsonl").write_text((run / "metrics.jsonl").read_text() + '{"step": 25, "kind": "tr')
+    train_tiny(run)
+    assert fingerprint(run) == fingerprint(uninterrupted)
+    assert not list(run.rglob("*.partial"))
+
+
+def test_cadence_of_saving_and_logging_never_changes_weights(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    train_tiny(run, checkpoint_every=7, log_every=5, keep_checkpoints=1, validate_every=23)
+    for name in FILES[:3]:
+        assert fingerprint(run)[name] == fingerprint(uninterrupted)[name]
+
+
+def test_a_damaged_newest_checkpoint_is_said_and_passed_over(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    (checkpoint_path(run, STEPS) / "optimizer.safetensors").write_bytes(b"rot")
+    train_tiny(run, reporter=recorder)
+    assert any("optimizer.safetensors is damaged" in text for text in recorder.warned)
+    assert fingerprint(run) == fingerprint(uninterrupted)
+
+
+def test_if_all_checkpoints_are_damaged_it_never_starts_anew(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    for checkpoint in list_checkpoints(run):
+        (checkpoint / "model.safetensors").write_bytes(b"rot")
+    with pytest.raises(ModelError, match="no valid checkpoint"):
+        train_tiny(run)
+
+
+def test_a_finished_run_says_so_and_changes_nothing(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    before = fingerprint(run)
+    assert train_tiny(run).already_finished
+    assert fingerprint(run) == before
+
+
+def test_more_steps_continue_where_the_schedule_allows(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path
+) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    shutil.copytree(uninterrupted, run)
+    train_tiny(run, max_steps=32)
+    train_tiny(whole, max_steps=32)
+    for name in FILES[:3]:
+        assert fingerprint(run, 32)[name] == fingerprint(whole, 32)[name]
+
+
+def test_more_steps_are_refused_where_the_schedule_was_shaped_by_the_total(train_tiny: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train_tiny(run, schedule="cosine", max_steps=8)
+    with pytest.raises(UsageError, match="planned for 8 steps and its cosine schedule"):
+        train_tiny(run, schedule="cosine", max_steps=16)
+
+
+def test_changed_data_are_refused(train_tiny: Any, configure: Any, corpus: Any, tmp_path: Path) -> None:
+    train_tiny(tmp_path / "run", max_steps=8)
+    source = Path(corpus["src"][0])
+    text = source.read_text(encoding="utf-8")
+    try:
+        source.write_text(text.replace("one", "two", 1), encoding="utf-8")
+        with pytest.raises(DataError, match="changed since step 8"):
+            train_tiny(tmp_path / "run", max_steps=12)
+    finally:
+        source.write_text(text, encoding="utf-8")
+
+
+def test_another_thread_count_is_warned_of(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 64)
+    train_tiny(run, reporter=recorder, max_steps=25)
+    assert any("not bit for bit" in text and "threads 64" in text for text in recorder.warned)
+
+
+def test_two_processes_never_train_in_one_directory(train_tiny: Any, tmp_path: Path) -> None:
+    with DirectoryLock(tmp_path / "run"), pytest.raises(EnvironmentFault, match="in use by another"):
+        train_tiny(tmp_path / "run")
+
+
+def test_a_foreign_tokenizer_is_refused(uninterrupted: Path, train_tiny: Any, configure: Any, tmp_path: Path) -> None:
+    from tfm.data.config import TokenizerConfig
+    from tfm.data.tokenizer import build_tokenizer
+
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    shutil.rmtree(run / "tokenizer")
+    build_tokenizer(["abc abd"] * 9, ["xyz"] * 9, TokenizerConfig(vocab_size=300)).save(run / "tokenizer")
+    with pytest.raises(ModelError, match="not the tokenizer"):
+        train_tiny(run, max_steps=30)
+
+
+def test_fine_tuning_starts_from_the_best_weights_and_is_validated_first(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
+) -> None:
+    run = tmp_path / "tuned"
+    train_tiny(run, init_from=uninterrupted, reporter=recorder, max_steps=8, learning_rate=1e-4)
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert (records[0]["step"], records[0]["kind"]) == (0, "validation")
+    source = [json.loads(line) for line in (uninterrupted / "metrics.jsonl").read_text().splitlines()]
+    best = max((r for r in source if r["kind"] == "validation"), key=lambda r: (r["score"], r["step"]))
+    assert records[0]["loss"] == pytest.approx(best["loss"], rel=1e-6)
+    assert any("starting from the weights" in text for text in recorder.said)

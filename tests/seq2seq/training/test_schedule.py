@@ -1,0 +1,67 @@
+"""Learning rates against the formulas, written inline."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.schedule import learning_rate, same_up_to
+
+N, W, P = 1000, 100, 2e-3
+
+
+def rates(schedule: str, steps: range, **settings: float) -> list[float]:
+    config = TrainingConfig(learning_rate=P, warmup_steps=W, schedule=schedule, **settings)  # pyright: ignore[reportArgumentType]
+    return [learning_rate(t, config, N) for t in steps]
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+def test_warm_up_is_linear_from_almost_zero_to_the_peak(schedule: str) -> None:
+    assert rates(schedule, range(1, W + 1)) == pytest.approx([P * t / W for t in range(1, W + 1)])
+
+
+def test_inverse_sqrt_is_the_schedule_of_the_paper() -> None:
+    d_model, warmup = 512, 4000
+    config = TrainingConfig(learning_rate=(d_model * warmup) ** -0.5, warmup_steps=warmup, schedule="inverse_sqrt")
+    for t in (1, 10, 3999, 4000, 4001, 20_000, 100_000):
+        paper = d_model**-0.5 * min(t**-0.5, t * warmup**-1.5)
+        assert learning_rate(t, config, 100_000) == pytest.approx(paper)
+
+
+def test_cosine_falls_from_the_peak_to_zero() -> None:
+    expected = [P * 0.5 * (1 + math.cos(math.pi * (t - W) / (N - W))) for t in range(W + 1, N + 1)]
+    assert rates("cosine", range(W + 1, N + 1)) == pytest.approx(expected)
+    assert rates("cosine", range(N, N + 1))[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_trapezoid_is_flat_and_then_falls_linearly_to_one_step_above_zero() -> None:
+    assert rates("trapezoid", range(W, 601), decay_fraction=0.4) == pytest.approx([P] * (601 - W))
+    falling = [P * (N + 1 - t) / 400 for t in range(602, N + 1)]
+    assert rates("trapezoid", range(602, N + 1), decay_fraction=0.4) == pytest.approx(falling)
+    assert rates("trapezoid", range(N, N + 1), decay_fraction=0.4)[0] == pytest.approx(P / 400)
+
+
+def test_constant_stays() -> None:
+    assert set(rates("constant", range(W, N + 1))) == {P}
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+@given(step=st.integers(1, 5000), warmup=st.integers(0, 200), total=st.integers(1, 3000))
+def test_a_rate_is_never_negative_and_never_above_the_peak(schedule: str, step: int, warmup: int, total: int) -> None:
+    config = TrainingConfig(learning_rate=P, warmup_steps=warmup, schedule=schedule)  # pyright: ignore[reportArgumentType]
+    assert 0 <= learning_rate(step, config, total) <= P * (1 + 1e-12)
+
+
+def test_only_a_schedule_not_yet_shaped_by_the_total_can_be_extended() -> None:
+    def extendable(schedule: str, step: int) -> bool:
+        config = TrainingConfig(learning_rate=P, warmup_steps=W, schedule=schedule, decay_fraction=0.5)  # pyright: ignore[reportArgumentType]
+        return same_up_to(step, config, N, 2 * N)
+
+    assert extendable("inverse_sqrt", N)
+    assert extendable("constant", N)
+    assert extendable("cosine", W)
+    assert not extendable("cosine", W + 2)
+    assert extendable("trapezoid", 500)
+    assert not extendable("trapezoid", 600)
