@@ -2,7 +2,9 @@
 
 import difflib
 import io
+from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -35,19 +37,20 @@ def load_config(name_or_path: str) -> Tree:
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}?" if near else "."
         raise UsageError(
             f"there is no preset {name_or_path!r}{hint} Presets: {', '.join(preset_names())}; or name a .yaml file"
         )
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            content = file.read(_MAX_CONFIG_BYTES + 1)
+        if len(content) > _MAX_CONFIG_BYTES:
+            raise UsageError(f"{path} is larger than a configuration can be ({_MAX_CONFIG_BYTES:,} bytes)")
         text = content.decode("utf-8")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
-    if len(content) > _MAX_CONFIG_BYTES:
-        raise UsageError(f"{path} is larger than a configuration can be ({len(content):,} bytes)")
     return _load_tree(text, str(path))
 
 
@@ -79,14 +82,22 @@ def parse_assignment(assignment: str) -> Tree:
     """Turns `--set section.key=value` into settings; the value is read as YAML.
 
     Raises:
-        UsageError: Not of that form, or an unknown key.
+        UsageError: Not of that form, an unknown key, or a value of the wrong type.
     """
+    from pydantic import ValidationError
+
     key, equals, value = assignment.partition("=")
     section, dot, name = key.strip().partition(".")
     if not equals or not dot:
         raise UsageError(f"--set takes section.key=value, such as training.learning_rate=0.001, not {assignment!r}")
     tree = {section: {name: _parse_yaml(f"value: {value}", f"--set {assignment}")["value"]}}
-    _validate(tree, f"--set {assignment}", {})
+    try:
+        _adapter().validate_python(tree)
+    except ValidationError as error:
+        # Whether a value suits the other values can only be told of the whole configuration.
+        details = [detail for detail in error.errors() if detail["type"] != "value_error"]
+        if details:
+            raise _usage_error(details, f"--set {assignment}", {}) from error
     return tree
 
 
@@ -121,6 +132,8 @@ def _parse_yaml(text: str, name: str) -> Tree:
         mark = error.problem_mark
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise UsageError(f"{name}{place}: {(error.problem or 'not valid YAML').strip().splitlines()[0]}") from error
+    except RecursionError as error:
+        raise UsageError(f"{name}: nested too deeply for a configuration") from error
     except (YAMLError, ValueError) as error:
         raise UsageError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from error
     if tree is None:
@@ -145,13 +158,24 @@ def _line_numbers(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _validate(tree: Tree, name: str, lines: dict[tuple[str, ...], int]) -> RunConfig:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(RunConfig).validate_python(tree)
+        return _adapter().validate_python(tree)
     except ValidationError as error:
-        problems = [problem for detail in error.errors() for problem in _problems(detail, name, lines)]
-        raise UsageError("\n".join(dict.fromkeys(problems))) from error
+        raise _usage_error(error.errors(), name, lines) from error
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunConfig)
+
+
+def _usage_error(details: Sequence[Any], name: str, lines: dict[tuple[str, ...], int]) -> UsageError:
+    problems = [problem for detail in details for problem in _problems(detail, name, lines)]
+    return UsageError("\n".join(dict.fromkeys(problems)))
 
 
 def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list[str]:
@@ -185,13 +209,11 @@ def _nearest_key(path: tuple[str, ...]) -> str:
         if not (isinstance(known, type) and is_dataclass(known)):
             return ""
     names = [field.name for field in fields(known)]
-    near = difflib.get_close_matches(path[-1], names, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
     elsewhere = [
         f"{section.name}.{key.name}"
         for section in fields(RunConfig)
         for key in fields(section.default_factory)  # pyright: ignore[reportArgumentType]
         if key.name == path[-1]
     ]
-    return f"; did you mean {elsewhere[0]!r}?" if elsewhere else f"; known: {', '.join(names)}"
+    near = elsewhere or difflib.get_close_matches(path[-1], names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"

@@ -1,7 +1,10 @@
 """Settings of the corpus and of the tokenizer. Plain dataclasses: no torch, no file is touched."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
+
+MAX_VOCAB_SIZE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class DataConfig:
     """What to do with a line that is not UTF-8: stop, or drop the pair and count it."""
 
     def __post_init__(self) -> None:
-        if self.max_length_ratio < 1:
-            raise ValueError(f"max_length_ratio must be at least 1, but is {self.max_length_ratio}")
+        if not 1 <= self.max_length_ratio < math.inf:
+            raise ValueError(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,10 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         problems: list[str] = []
-        if self.vocab_size < 1:
-            problems.append(f"vocab_size must be at least 1, but is {self.vocab_size}")
-        if not 0.9 <= self.character_coverage <= 1:
-            problems.append(f"character_coverage must be between 0.9 and 1, but is {self.character_coverage}")
+        if not 1 <= self.vocab_size <= MAX_VOCAB_SIZE:
+            problems.append(f"vocab_size must be between 1 and {MAX_VOCAB_SIZE:,}, but is {self.vocab_size}")
+        if not 0.98 <= self.character_coverage <= 1:
+            problems.append(f"character_coverage must be between 0.98 and 1, but is {self.character_coverage}")
         if self.max_sentences < 1:
             problems.append(f"max_sentences must be at least 1, but is {self.max_sentences}")
         if problems:

@@ -1,14 +1,17 @@
 """Parallel corpora: sentence pairs streamed from files, tables, Hugging Face data sets or the toy language."""
 
 import csv
-import io
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from .cleaning import clean
 from .config import DataConfig
@@ -116,20 +119,25 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
 def hold_out(corpus: Corpus, *, seed: int) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
-    Which pairs are held out is a function of the seed and of the source sentence alone.
+    The same seed always holds out the same pairs of a corpus.
 
     Returns:
         The corpus that is left for training, and the one held out.
     """
-    total = sum(1 for _ in corpus.pairs())
-    threshold = int(min(HOLD_OUT_SHARE, 0.95 * HOLD_OUT_PAIRS / max(total, 1)) * 2**32)
 
-    def held(pair: Pair) -> bool:
-        return zlib.crc32(f"{seed}\t{clean(pair[0])}".encode()) < threshold
+    def rank(pair: Pair) -> int:
+        source = clean(pair[0])
+        return zlib.crc32(f"{seed}\t{source}".encode()) if source else 2**32 - 1  # blank lines stay where they are
 
-    def part(name: str, wanted: bool) -> Corpus:
-        identity = sha256_bytes(f"{corpus.identity} {seed} {name}".encode())
-        return Corpus(f"{corpus.name} ({name})", identity, lambda: (p for p in corpus.pairs() if held(p) == wanted))
+    ranks = np.sort(np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32))
+    size = min(math.ceil(HOLD_OUT_SHARE * len(ranks)), HOLD_OUT_PAIRS)
+    threshold = int(ranks[size]) if len(ranks) > 1 else 0
+
+    def part(name: str, held: bool) -> Corpus:
+        identity = sha256_bytes(f"{corpus.identity} {seed} {threshold} {name}".encode())
+        return Corpus(
+            f"{corpus.name} ({name})", identity, lambda: (p for p in corpus.pairs() if (rank(p) < threshold) == held)
+        )
 
     return part("rest", False), part("held out", True)
 
@@ -174,17 +182,17 @@ def _tsv_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def _csv_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
-    with open_bytes(path) as file:
-        rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
-        try:
-            header = next(rows, [])
-            columns = _pick_columns(path.name, header, config)
-            src, tgt = (header.index(column) for column in columns)
-            for row in rows:
-                if row:
-                    yield row[src], row[tgt]
-        except (UnicodeDecodeError, csv.Error, IndexError) as error:
-            raise DataError(f"{path}:{rows.line_num + 1}: {error}") from error
+    lines = read_lines(path, skip_bad=config.bad_lines == "skip")
+    rows = csv.reader((line or "").replace("\r", " ") + "\n" for line in lines)
+    try:
+        header = next(rows, [])
+        src, tgt = (header.index(column) for column in _pick_columns(path.name, header, config))
+        for row in rows:
+            if row and len(row) <= max(src, tgt):
+                raise DataError(f"{path}:{rows.line_num}: {len(row)} fields, but the header names {len(header)}")
+            yield (row[src], row[tgt]) if row else ("", "")
+    except csv.Error as error:
+        raise DataError(f"{path}:{rows.line_num}: {error}") from error
 
 
 def _jsonl_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -231,7 +239,12 @@ def _load_table(path: Path, suffix: str) -> Any:
     from datasets import Dataset
 
     try:
-        return Dataset.from_file(str(path)) if suffix == ".arrow" else Dataset.from_parquet(str(path))
+        if suffix == ".parquet":
+            return Dataset.from_parquet(str(path))
+        mapped: Any = pa.memory_map(str(path))
+        if mapped.read(6) == b"ARROW1":  # Arrow's file format; `datasets` itself writes the streaming format
+            return Dataset(pa.ipc.open_file(mapped).read_all())
+        return Dataset.from_file(str(path))
     except Exception as error:  # pyarrow and datasets raise a dozen different types for a damaged file
         raise DataError(f"cannot read {path}: {_first_line(error)}") from error
 
@@ -243,10 +256,10 @@ def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
     (one that starts with `.` or `/`, or exists) is taken whole.
     """
     rest = spec.removeprefix("hf:")
-    rest, _, revision = rest.partition("@")
     if Path(rest).exists():
-        return rest, None, None, revision or None
-    rest, _, split = rest.rpartition(":") if ":" in rest else (rest, "", "")
+        return rest, None, None, None
+    rest, _, revision = rest.partition("@")
+    rest, _, split = rest.partition(":")  # at the first colon: a split can be a slice, `train[:1000]`
     name, subset = rest, None
     if not rest.startswith((".", "/")) and not Path(rest).exists() and rest.count("/") == 2:
         name, _, subset = rest.rpartition("/")
@@ -257,6 +270,8 @@ def _hub_corpus(spec: str, config: DataConfig, default_split: str) -> Corpus:
     from datasets import load_dataset
 
     name, subset, split, revision = parse_hub_spec(spec)
+    if not name:
+        raise UsageError(f"{spec} names no data set; write hf:NAME[/SUBSET][:SPLIT][@REVISION]")
     split = split or {"dev": "validation"}.get(default_split, default_split)
     try:
         dataset = load_dataset(name, subset, split=split, revision=revision)

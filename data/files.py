@@ -89,7 +89,8 @@ def replace_file(path: Path, content: bytes) -> None:
     except OSError as error:
         raise fault("write", path, error) from error
     finally:
-        staged.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            staged.unlink()
 
 
 def replace_json(path: Path, value: Any) -> None:
@@ -212,8 +213,9 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.staged = path.with_name(path.name + PARTIAL)
-        if path.is_dir():
-            raise EnvironmentFault(f"cannot write {path}: it is a directory; name a file")
+        if path.exists() and not path.is_file():  # a rename over /dev/stdout would remove it
+            what = "is a directory" if path.is_dir() else "is not a regular file"
+            raise EnvironmentFault(f"cannot write {path}: it {what}; name a file")
         try:
             self.stream: IO[str] = open(self.staged, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
         except OSError as error:
@@ -224,9 +226,9 @@ class OutputFile:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            self.stream.flush()
-            os.fsync(self.stream.fileno())
-            self.stream.close()
+            with self.stream:
+                self.stream.flush()
+                os.fsync(self.stream.fileno())
             if kind is None:
                 os.replace(self.staged, self.path)
         except OSError as error:

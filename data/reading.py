@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -97,7 +98,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except FileNotFoundError as error:
         raise DataError(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -18,13 +18,14 @@ from typing import Any
 import sentencepiece
 
 from .cleaning import clean
-from .config import TokenizerConfig
+from .config import MAX_VOCAB_SIZE, TokenizerConfig
 from .errors import DataError, ModelError, UsageError
 from .files import json_bytes, sha256_bytes, staged_directory, write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
 """Kept free for placeholders and language tags; control pieces, so no text is ever read as one of them."""
+_FIXED_PIECES = 4 + len(RESERVED_PIECES)
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
@@ -193,15 +194,23 @@ def build_tokenizer(
         DataError: No usable text.
         UsageError: The size is smaller than the alphabet needs.
     """
-    notes = notes if notes is not None else []
     if config.separate:
-        return Tokenizer(
-            Vocabulary(_train(src, config, "source vocabulary", notes)),
-            Vocabulary(_train(tgt, config, "target vocabulary", notes)),
-            config.type,
+        sides = {"source vocabulary": src, "target vocabulary": tgt}
+    else:
+        sides = {"vocabulary": _interleave(src, tgt)}
+    vocabularies = {name: _train(sentences, config, name) for name, sentences in sides.items()}
+    for name, vocabulary in vocabularies.items():
+        size = len(vocabulary)
+        if size < config.vocab_size and notes is not None:
+            notes.append(f"{name} of {config.vocab_size:,} asked, the corpus supports {size:,}: using {size:,}")
+    largest = max(map(len, vocabularies.values()))
+    if largest > config.vocab_size:
+        raise UsageError(
+            f"a {config.type} vocabulary of this corpus needs at least {largest:,} pieces, but the size asked is"
+            f" {config.vocab_size:,}; use --vocab-size {largest} or more"
         )
-    joint = Vocabulary(_train(_interleave(src, tgt), config, "vocabulary", notes))
-    return Tokenizer(joint, joint, config.type)
+    built = list(vocabularies.values())
+    return Tokenizer(built[0], built[-1], config.type)
 
 
 def _interleave(src: Iterable[str], tgt: Iterable[str]) -> Iterator[str]:
@@ -210,25 +219,19 @@ def _interleave(src: Iterable[str], tgt: Iterable[str]) -> Iterator[str]:
         yield t
 
 
-def _train(sentences: Iterable[str], config: TokenizerConfig, name: str, notes: list[str]) -> bytes:
-    """Trains one model, and once more with the size that the corpus supports if the one asked for is too large."""
+def _train(sentences: Iterable[str], config: TokenizerConfig, name: str) -> Vocabulary:
+    """Trains a model of the size asked for or, where the corpus does not allow that size, of the nearest it allows."""
     sample = _sample(sentences, config.max_sentences)
     if not sample:
         raise DataError(f"no usable line to build the {name} from")
-    model, error = _run_worker(sample, _options(config, config.vocab_size))
-    if limit := re.search(r"Vocabulary size too high.*value <= (\d+)", error):
-        model, error = _run_worker(sample, _options(config, int(limit[1])))
-    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
-        raise UsageError(
-            f"the {name} must hold every character of the corpus: {int(needed[1]):,} pieces, but the size asked is"
-            f" {config.vocab_size:,}; use --vocab-size {needed[1]} or more"
-        )
+    # A char vocabulary takes what there is below this size; the others need room for the fixed pieces to start with.
+    size = MAX_VOCAB_SIZE if config.type == "char" else max(config.vocab_size, _FIXED_PIECES + 1)
+    model, error = _run_worker(sample, _options(config, size))
+    if nearest := re.search(r"(?:size too high.*value <=|smaller than required_chars\. \d+ vs) (\d+)", error):
+        model, error = _run_worker(sample, _options(config, int(nearest[1])))
     if not model:
         raise DataError(f"SentencePiece could not build the {name}: {error.strip() or 'no reason given'}")
-    actual = len(Vocabulary(model))
-    if actual < config.vocab_size:
-        notes.append(f"{name} of {config.vocab_size:,} asked, the corpus supports {actual:,}: using {actual:,}")
-    return model
+    return Vocabulary(model)
 
 
 def _sample(sentences: Iterable[str], size: int) -> list[str]:

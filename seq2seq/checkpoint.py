@@ -125,35 +125,36 @@ def read_file(directory: Path, name: str) -> bytes:
     """
     try:
         entry = _manifest(directory)[name]
-        path = directory / name
-        if path.is_symlink():
-            raise ModelError(f"{path} is a symbolic link; a checkpoint holds plain files")
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {directory / name}: {error.strerror}") from error
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
+    content = _plain_file(directory / name)
     if len(content) != entry.get("size") or sha256_bytes(content) != entry.get("sha256"):
         raise ModelError(f"{directory / name} is damaged (its sha256 is not the one in manifest.json)")
     return content
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
+def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
     path = directory / "manifest.json"
     try:
-        manifest = json.loads(_small_file(path))
-        version, files = manifest["format"], manifest["files"]
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = json.loads(_plain_file(path, _MAX_JSON_BYTES))
+        if (version := manifest["format"]) != FORMAT_VERSION:
+            raise ModelError(
+                f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm"
+            )
+        return {name: dict(entry) for name, entry in manifest["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(f"{path} is damaged") from error
-    if version != FORMAT_VERSION:
-        raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
-    return files
 
 
-def _small_file(path: Path) -> bytes:
-    if path.stat().st_size > _MAX_JSON_BYTES:
-        raise ModelError(f"{path} is larger than such a file can be")
-    return path.read_bytes()
+def _plain_file(path: Path, max_bytes: int | None = None) -> bytes:
+    try:
+        if path.is_symlink():
+            raise ModelError(f"{path} is a symbolic link; a checkpoint holds plain files")
+        if max_bytes is not None and path.stat().st_size > max_bytes:
+            raise ModelError(f"{path} is larger than such a file can be")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}") from error
 
 
 def damage(directory: Path) -> str:
@@ -163,8 +164,6 @@ def damage(directory: Path) -> str:
             read_file(directory, name)
     except ModelError as error:
         return str(error)
-    except OSError as error:
-        return f"{directory}: {error.strerror}"
     return ""
 
 
@@ -201,9 +200,10 @@ def find_checkpoint(run: Path, which: str = "best") -> Path:
         ModelError: The run has no such sound checkpoint.
     """
     if which not in ("best", "last"):
-        directory = checkpoint_path(run, int(which)) if which.isdecimal() else None
-        if directory is None or not directory.is_dir():
-            steps = ", ".join(str(checkpoint_step(path)) for path in list_checkpoints(run)) or "none"
+        by_step = {str(checkpoint_step(path)): path for path in list_checkpoints(run)}
+        directory = by_step.get(which.lstrip("0") or "0")
+        if directory is None:
+            steps = ", ".join(by_step) or "none"
             raise ModelError(f"{run} has no checkpoint {which!r}; it has best, last and the steps: {steps}")
         if reason := damage(directory):
             raise ModelError(reason)

@@ -241,8 +241,9 @@ class Translator:
 
     def _detokenized(self, parts: list[Hypothesis]) -> Translation:
         vocabulary = self.tokenizer.tgt
+        texts = [clean(vocabulary.decode(part.ids)) for part in parts]
         return Translation(
-            text=" ".join(clean(vocabulary.decode(part.ids)) for part in parts),
+            text=" ".join(text for text in texts if text),
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(vocabulary.piece(token) for part in parts for token in part.ids),

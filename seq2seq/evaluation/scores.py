@@ -58,7 +58,7 @@ def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequen
 
     metric = {"bleu": BLEU, "chrf": CHRF, "ter": TER}[name]()
     most = max((len(refs) for refs in references), default=1)
-    # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its first.
+    # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its last.
     streams = [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
     value = metric.corpus_score(list(hypotheses), streams).score
     return Score(name, value, str(metric.get_signature()))

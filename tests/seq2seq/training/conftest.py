@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tfm.configs import RunConfig, merge, parse_config, render_config
 from tfm.seq2seq.training.interrupts import Interrupts
 from tfm.seq2seq.training.run import TrainingResult, train
@@ -66,8 +65,8 @@ class Recorder:
 @pytest.fixture(scope="session")
 def pairs() -> list[tuple[str, str]]:
     """English and German number words: 150 pairs of many lengths."""
-    english = "one two three four five six seven eight nine ten".split()
-    german = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+    english = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    german = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
     words = [[(i * 7 + j * j) % 10 for j in range(1 + i % 9)] for i in range(150)]
     return [(" ".join(english[w] for w in row), " ".join(german[w] for w in reversed(row))) for row in words]
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, UsageError
 from tfm.data.files import DirectoryLock, sha256_file
 from tfm.seq2seq.checkpoint import checkpoint_path, list_checkpoints
@@ -77,9 +76,7 @@ def test_stopped_and_resumed_at_every_third_look(uninterrupted: Path, train_tiny
 
 
 @pytest.mark.parametrize("step", [4, 8, 12, 20])
-def test_killed_after_a_checkpoint_and_resumed(
-    uninterrupted: Path, train_tiny: Any, tmp_path: Path, step: int
-) -> None:
+def test_killed_after_a_checkpoint_and_resumed(uninterrupted: Path, train_tiny: Any, tmp_path: Path, step: int) -> None:
     """As after SIGKILL: later checkpoints never came to be, the logs are longer than the checkpoint."""
     run = tmp_path / "run"
     shutil.copytree(uninterrupted, run)
@@ -132,9 +129,7 @@ def test_a_finished_run_says_so_and_changes_nothing(uninterrupted: Path, train_t
     assert fingerprint(run) == before
 
 
-def test_more_steps_continue_where_the_schedule_allows(
-    uninterrupted: Path, train_tiny: Any, tmp_path: Path
-) -> None:
+def test_more_steps_continue_where_the_schedule_allows(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
     run, whole = tmp_path / "run", tmp_path / "whole"
     shutil.copytree(uninterrupted, run)
     train_tiny(run, max_steps=32)

@@ -1,0 +1,72 @@
+"""`tfm evaluate` scores what `tfm translate` gives; `tfm info` describes a run."""
+
+import json
+from pathlib import Path
+
+import sacrebleu
+from helpers.command import Tfm, error_of, write_lines
+
+
+def test_scores_are_those_of_the_translations(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    flags = ["--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--beam-size", 1]
+    metrics = [flag for name in ("bleu", "chrf", "ter", "exact", "wer") for flag in ("--metric", name)]
+    done = tfm("evaluate", *flags, *metrics, "--json", "--output", "out.de")
+    assert done.returncode == 0, error_of(done)
+    result = json.loads(done.stdout)
+    outputs = (corpus / "out.de").read_text(encoding="utf-8").splitlines()
+    translated = tfm("translate", "--run", tiny_run, "--input", "dev.en", "--beam-size", 1).stdout.decode()
+    assert outputs == translated.splitlines()
+    references = (corpus / "dev.de").read_text(encoding="utf-8").splitlines()
+    assert result["scores"]["bleu"] == sacrebleu.corpus_bleu(outputs, [references]).score
+    assert "tok:13a" in result["signatures"]["bleu"]
+    assert set(result["scores"]) == {"bleu", "chrf", "ter", "exact", "wer"}
+    assert result["loss"] > 0
+
+
+def test_people_read_lines_with_signatures(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    done = tfm("evaluate", "--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--examples", 2)
+    assert done.returncode == 0
+    assert "20 sentences, beam 5, length penalty 0.6" in done.stdout.decode()
+    assert "bleu" in done.stdout.decode()
+    assert error_of(done).count("reference") == 2
+
+
+def test_several_references_in_a_tsv(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    hypotheses = tfm("translate", "--run", tiny_run, "--input", "dev.en", "--beam-size", 1).stdout.decode().split("\n")
+    write_lines(corpus / "refs.tsv", [f"something else\t{line}" for line in hypotheses[:-1]])
+    done = tfm(
+        "evaluate", "--run", tiny_run, "--src", "dev.en", "--tgt", "refs.tsv", "--beam-size", 1, "--metric", "exact", "--json"
+    )  # fmt: skip
+    assert json.loads(done.stdout)["scores"]["exact"] == 100.0
+
+
+def test_wrong_use(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    write_lines(corpus / "short.de", ["eins"])
+    for arguments, code, words in [
+        (["--src", "dev.en"], 2, "give a test set"),
+        (["--src", "dev.en", "--tgt", "dev.de", "--metric", "blue"], 2, "metric must be one of"),
+        (["--src", "dev.en", "--tgt", "short.de"], 3, "20 lines and short.de 1"),
+        (["--src", "dev.xx", "--tgt", "dev.de"], 3, "no such file"),
+    ]:
+        done = tfm("evaluate", "--run", tiny_run, *arguments)
+        assert done.returncode == code, error_of(done)
+        assert words in error_of(done)
+
+
+def test_info(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("info", "--run", tiny_run)
+    assert done.returncode == 0, error_of(done)
+    out = done.stdout.decode()
+    for words in ("parameters", "d_model 16", "step 20", "best", "last"):
+        assert words in out
+    described = json.loads(tfm("info", "--run", tiny_run, "--json").stdout)
+    assert described["model"]["d_model"] == 16
+    assert described["training"]["step"] == 20
+    assert sum(checkpoint["best"] for checkpoint in described["checkpoints"]) == 1
+
+
+def test_info_of_nothing(tfm: Tfm, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = tfm("info", "--run", "empty")
+    assert done.returncode == 4
+    assert "no valid checkpoint in empty" in error_of(done)

@@ -1,0 +1,90 @@
+"""The command as one meets it: help, version, typing mistakes, start-up time."""
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers.command import TFM, Tfm, error_of
+
+COMMANDS = ["tokenize", "train", "translate", "evaluate", "info"]
+
+
+def test_help_names_every_command(tfm: Tfm) -> None:
+    done = tfm("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command} " in done.stdout.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_fits_a_terminal(tfm: Tfm, command: str) -> None:
+    done = tfm(command, "--help", env={"COLUMNS": "100"})
+    assert done.returncode == 0
+    assert "--debug" in done.stdout.decode()
+    assert max(map(len, done.stdout.decode().splitlines())) <= 100
+
+
+def test_version(tfm: Tfm) -> None:
+    assert tfm("--version").stdout.decode().startswith("tfm 0.")
+
+
+def test_no_arguments_is_help_and_a_usage_error(tfm: Tfm) -> None:
+    done = tfm()
+    assert done.returncode == 2
+    assert "Commands:" in (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["trian"], "train"),
+        (["translate", "--bem-size", "3"], "--beam-size"),
+        (["train", "--max-step", "3"], "--max-steps"),
+        (["translate", "--beam-size", "many"], "--beam-size"),
+        (["train", "--max-steps", "0"], "--max-steps"),
+    ],
+)
+def test_a_typing_mistake_gets_one_line_with_the_right_word(tfm: Tfm, arguments: list[str], hint: str) -> None:
+    done = tfm(*arguments)
+    assert done.returncode == 2
+    assert hint in error_of(done)
+    assert len(error_of(done).splitlines()) == 1
+
+
+def imported_modules(*arguments: str) -> set[str]:
+    code = (
+        f"import sys; sys.argv = ['tfm', *{list(arguments)!r}]\n"
+        "from tfm.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return set(done.stderr.decode().splitlines())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["translate", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    heavy = {"torch", "datasets", "sacrebleu", "numpy", "pyarrow", "sentencepiece", "matplotlib", "pydantic"}
+    assert not heavy & imported_modules(*arguments)
+
+
+def test_help_takes_no_longer_than_one_and_a_half_imports_of_typer() -> None:
+    def seconds(command: list[str]) -> float:
+        start = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    ratios: list[float] = []
+    for _ in range(15):  # in turn, so that a busy moment hits both
+        base = seconds([sys.executable, "-c", "import typer"])
+        ratios.append(seconds([str(TFM), "--help"]) / base)
+    assert statistics.median(ratios) <= 1.5
+
+
+def test_the_module_runs_too(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "tfm.cli", "--version"], capture_output=True, cwd=tmp_path, check=True)
+    assert done.stdout.startswith(b"tfm ")

@@ -1,0 +1,184 @@
+"""`tfm train` from end to end, through the installed command."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records
+from tfm.data.files import sha256_file
+
+FILES = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
+
+
+def weights(run: Path, step: int) -> str:
+    return sha256_file(run / "checkpoints" / f"step-{step:06d}" / "model.safetensors")
+
+
+def test_two_files_to_a_run_directory(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("train", *FILES, "--run", "r", "--max-steps", 12, "--seed", 5, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    assert done.stdout == b""
+    run = corpus / "r"
+    names = {path.name for path in run.iterdir()}
+    assert {"config.yaml", "tokenizer", "metrics.jsonl", "timing.jsonl", "cache", "checkpoints"} <= names
+    assert (run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    train = [record for record in records(run / "metrics.jsonl") if record["kind"] == "train"]
+    assert [record["step"] for record in train] == [5, 10]
+    assert {"loss", "lr", "grad_norm", "tokens"} <= set(train[0])
+    dev = [record for record in records(run / "metrics.jsonl") if record["kind"] == "validation"]
+    assert [record["step"] for record in dev] == [10, 12]
+    assert {"loss", "ppl", "bleu", "chrf", "signature"} <= set(dev[0])
+    text = done.stderr.decode()
+    assert "180 of 180 pairs kept" in text
+    assert "reference" in text  # sample translations
+    assert "tfm translate --run r" in text
+
+
+def test_same_command_again_says_finished(tfm: Tfm, corpus: Path) -> None:
+    command = ["train", *FILES, "--run", "r", "--max-steps", 6, *TINY_FLAGS]
+    assert tfm(*command).returncode == 0
+    before = weights(corpus / "r", 6)
+    again = tfm(*command)
+    assert again.returncode == 0
+    assert "already finished at step 6" in error_of(again)
+    assert weights(corpus / "r", 6) == before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_the_same_command_continues_bit_for_bit(
+    tfm: Tfm, corpus: Path, number: signal.Signals, code: int
+) -> None:
+    steps = 400
+    flags = [*FILES, "--max-steps", str(steps), *TINY_FLAGS, "--set", "training.validate_every=200"]
+    assert tfm("train", *flags, "--run", "whole").returncode == 0
+    child = subprocess.Popen(
+        [str(TFM), "train", *flags, "--run", "r"],
+        cwd=corpus,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while not (corpus / "r" / "checkpoints").is_dir() or not any((corpus / "r" / "checkpoints").glob("step-??????")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == code, stderr.decode()
+    last = stderr.decode().splitlines()[-1]
+    assert "stopped after step" in last
+    assert "Run the same command to continue: tfm train" in last
+    assert "Traceback" not in stderr.decode()
+    assert tfm("train", *flags, "--run", "r").returncode == 0
+    assert weights(corpus / "r", steps) == weights(corpus / "whole", steps)
+    assert sha256_file(corpus / "r" / "metrics.jsonl") == sha256_file(corpus / "whole" / "metrics.jsonl")
+
+
+def test_sigkill_loses_nothing_either(tfm: Tfm, corpus: Path) -> None:
+    flags = [*FILES, "--max-steps", "120", *TINY_FLAGS]
+    assert tfm("train", *flags, "--run", "whole").returncode == 0
+    for kill in range(3):
+        child = subprocess.Popen([str(TFM), "train", *flags, "--run", "r"], cwd=corpus, stderr=subprocess.DEVNULL)
+        wanted = 15 * (kill + 1)
+        while child.poll() is None and not list((corpus / "r").glob(f"checkpoints/step-{wanted:06d}")):
+            time.sleep(0.005)
+        child.kill()
+        child.wait()
+    assert tfm("train", *flags, "--run", "r").returncode == 0
+    assert weights(corpus / "r", 120) == weights(corpus / "whole", 120)
+
+
+def test_another_configuration_in_the_directory_is_refused_by_name(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS).returncode == 0
+    before = (corpus / "r" / "config.yaml").read_bytes()
+    done = tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS, "--set", "training.learning_rate=0.5")
+    assert done.returncode == 2
+    assert "training.learning_rate (was 0.002, now 0.5)" in error_of(done)
+    assert (corpus / "r" / "config.yaml").read_bytes() == before
+
+
+def test_run_alone_continues_with_the_settings_it_was_made_with(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS).returncode == 0
+    done = tfm("train", "--run", "r", "--max-steps", 7)
+    assert done.returncode == 0, error_of(done)
+    assert weights(corpus / "r", 7)
+
+
+def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
+    before = sorted(corpus.rglob("*"))
+    done = tfm("train", *FILES, "--dry-run", *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    for word in ("parameters", "pieces", "steps", "epoch", "180 pairs"):
+        assert word in done.stdout.decode()
+    assert sorted(corpus.rglob("*")) == before
+
+
+def test_without_a_dev_set_a_part_is_held_out_and_said(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("train", *FILES[:4], "--run", "r", "--max-steps", 2, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    assert "holding out 5 %" in error_of(done)
+
+
+def test_json_lines_and_a_given_tokenizer(tfm: Tfm, corpus: Path, sentences: list[tuple[str, str]]) -> None:
+    lines = [json.dumps({"translation": {"en": src, "de": tgt}}) for src, tgt in sentences]
+    (corpus / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    columns = ["--set", "data.src_column=en", "--set", "data.tgt_column=de"]
+    assert tfm("tokenize", *FILES[:4], "--vocab-size", 300, "--output", "vocab").returncode == 0
+    done = tfm("train", "--data", "all.jsonl", *columns, "--tokenizer", "vocab", "--max-steps", 2, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    assert (corpus / "runs" / "all" / "tokenizer" / "tokenizer.model").read_bytes() == (
+        corpus / "vocab" / "tokenizer.model"
+    ).read_bytes()
+
+
+def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    done = tfm("train", *FILES, "--run", "tuned", "--init-from", tiny_run, "--max-steps", 3)
+    assert done.returncode == 0, error_of(done)
+    assert "step 0: validation loss" in error_of(done)
+    assert "d_model: 16" in (corpus / "tuned" / "config.yaml").read_text()
+
+
+def test_max_time_becomes_a_number_of_steps_once(tfm: Tfm, corpus: Path) -> None:
+    flags = [*FILES, "--run", "r", "--max-time", "9s", *TINY_FLAGS, "--set", "training.validate_every=100000"]
+    start = time.monotonic()
+    done = tfm("train", *flags)
+    assert done.returncode == 0, error_of(done)
+    assert time.monotonic() - start < 60
+    plan = json.loads((corpus / "r" / "plan.json").read_text())
+    assert plan["max_steps"] >= 61
+    assert weights(corpus / "r", plan["max_steps"])
+    assert "already finished" in error_of(tfm("train", *flags))
+    longer = tfm("train", *flags[:6], "--run", "r", "--max-time", "1h", *TINY_FLAGS, *flags[-2:])
+    assert longer.returncode == 2
+    assert "planned for 9s" in error_of(longer)
+
+
+def test_divergence_stops_with_exit_6_and_keeps_the_last_good_checkpoint(tfm: Tfm, corpus: Path) -> None:
+    flags = [*FILES, "--run", "r", "--max-steps", "200", *TINY_FLAGS, "--precision", "fp32"]
+    wild = ["--set", "training.learning_rate=1.0e+30", "--set", "training.warmup_steps=30"]
+    done = tfm("train", *flags, *wild, "--set", "training.ema_decay=0")
+    assert done.returncode == 6, error_of(done)
+    assert "diverged at step" in error_of(done)
+    assert "learning_rate=" in error_of(done)
+
+
+def test_early_stopping(tfm: Tfm, corpus: Path) -> None:
+    flags = [*TINY_FLAGS, "--set", "training.early_stopping=2", "--set", "training.learning_rate=1.0e-9"]
+    done = tfm("train", *FILES, "--run", "r", "--max-steps", 200, *flags)
+    assert done.returncode == 0, error_of(done)
+    assert "finished at step 30" in error_of(done)  # best at 10, then two validations without a better one
+
+
+def test_a_full_disk_is_told_and_nothing_old_is_lost(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", *FILES, "--run", "r", "--max-steps", 5, *TINY_FLAGS).returncode == 0
+    before = weights(corpus / "r", 5)
+    limited = f"ulimit -f 40; exec {TFM} train {' '.join(FILES)} --run r --max-steps 30 {' '.join(TINY_FLAGS)}"
+    done = subprocess.run(["bash", "-c", limited], cwd=corpus, capture_output=True, check=False)
+    assert done.returncode == 5, done.stderr.decode()
+    assert "cannot write" in error_of(done)
+    assert weights(corpus / "r", 5) == before
+    done = tfm("train", *FILES, "--run", "r", "--max-steps", 30, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)

@@ -1,0 +1,177 @@
+"""`tfm translate`: one line in, one line out, always."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from helpers.command import TFM, Tfm, error_of, write_lines
+
+ODD_LINES = [
+    "one two",
+    "",
+    "three\u2028four",
+    "five\x0bsix\x0cseven",
+    "\u0085 eight",
+    "   ",
+    "nine\r",
+    "😀 <s> </s> ▁ \ue000",
+    "ten " * 100,
+    "last",
+]
+
+
+def test_arguments(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "one two three", "four")
+    assert done.returncode == 0, error_of(done)
+    assert len(done.stdout.decode().split("\n")) == 3
+
+
+def test_every_line_is_answered_in_order(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--beam-size", 2, stdin="\n".join(ODD_LINES).encode())
+    assert done.returncode == 0, error_of(done)
+    lines = done.stdout.decode().split("\n")
+    assert len(lines) == len(ODD_LINES) + 1
+    assert lines[-1] == ""
+    assert [not line for line in lines[:-1]] == [not line.strip() for line in ODD_LINES]
+
+
+def test_a_file_gives_the_same_as_stdin_and_as_single_lines(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ODD_LINES)
+    done = tfm("translate", "--run", tiny_run, "--input", "in.txt", "--output", "out.txt")
+    assert done.returncode == 0, error_of(done)
+    assert done.stdout == b""
+    streamed = tfm("translate", "--run", tiny_run, stdin=(tmp_path / "in.txt").read_bytes())
+    assert (tmp_path / "out.txt").read_bytes() == streamed.stdout
+    alone = tfm("translate", "--run", tiny_run, "one two").stdout
+    assert streamed.stdout.startswith(alone)
+
+
+def test_json_lines_with_alternatives_and_scores(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--json", "--n-best", 3, "--beam-size", 4, "one two", "three")
+    assert done.returncode == 0, error_of(done)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["source"] for row in rows] == ["one two", "three"]
+    for row in rows:
+        scores = [one["score"] for one in row["alternatives"]]
+        assert len(scores) == 3
+        assert scores == sorted(scores, reverse=True)
+        assert row["translation"] == row["alternatives"][0]["translation"]
+        assert row["log_prob"] < 0
+
+
+def test_sampling_repeats_with_its_seed(tfm: Tfm, tiny_run: Path) -> None:
+    def sample(seed: int, *flags: object) -> bytes:
+        return tfm("translate", "--run", tiny_run, "--sample", "--seed", seed, *flags, "one two three four").stdout
+
+    assert sample(1) == sample(1)
+    assert len({sample(seed, "--temperature", 1.5) for seed in range(4)}) > 1
+    greedy = tfm("translate", "--run", tiny_run, "--beam-size", 1, "one two three four").stdout
+    assert sample(3, "--top-k", 1) == greedy
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--n-best", "2", "x"], 2, "needs --json"),
+        (["--json", "--n-best", "9", "--beam-size", "3", "x"], 2, "--beam-size of at least 9"),
+        (["--sample", "--top-p", "0", "x"], 2, "top_p must be"),
+        (["--temperature", "0.5", "x"], 2, "only with --sample"),
+        (["--input", "missing.txt"], 3, "cannot read missing.txt: no such file"),
+        (["--input", "in.txt", "x"], 2, "not both"),
+        (["--checkpoint", "7", "x"], 4, "no checkpoint '7'"),
+        (["--device", "abacus", "x"], 2, "device must be"),
+        (["--output", "no/such/folder/out.txt", "x"], 5, "cannot write"),
+        (["--output", ".", "x"], 5, "is a directory"),
+    ],
+)
+def test_wrong_use_is_one_line_and_the_documented_code(
+    tfm: Tfm, tiny_run: Path, flags: list[str], code: int, words: str
+) -> None:
+    done = tfm("translate", "--run", tiny_run, *flags)
+    assert done.returncode == code, error_of(done)
+    assert words in error_of(done)
+    assert done.stdout == b""
+
+
+def test_which_run(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    none = tfm("translate", "x")
+    assert none.returncode == 2
+    assert "there is no run in runs/" in error_of(none)
+    missing = tfm("translate", "--run", "nowhere", "x")
+    assert missing.returncode == 4
+    assert "there is no run nowhere" in error_of(missing)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a").symlink_to(tiny_run)
+    only = tfm("translate", "one")
+    assert only.returncode == 0
+    assert "using the run runs/a" in error_of(only)
+    (tmp_path / "runs" / "b").symlink_to(tiny_run)
+    several = tfm("translate", "one")
+    assert several.returncode == 2
+    assert "runs/a, runs/b" in error_of(several)
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_said(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, stdin=b"one \xff two\nthree\n")
+    assert done.returncode == 0
+    assert "1 lines were not valid UTF-8" in error_of(done)
+    assert done.stdout.count(b"\n") == 2
+
+
+def test_long_text_is_never_cut_silently(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--beam-size", 1, "one two three four five six seven " * 30)
+    assert done.returncode == 0
+    assert "translated in parts" in error_of(done)
+
+
+def test_a_closed_pipe_is_silent(tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ["one two three"] * 5000)
+    script = f"{TFM} translate --run {tiny_run} --beam-size 1 --input in.txt 2> err | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 141
+    assert done.stdout.count(b"\n") == 1
+    assert (tmp_path / "err").read_text() == ""
+
+
+def test_a_line_is_answered_while_the_stream_stays_open(tiny_run: Path) -> None:
+    with subprocess.Popen(
+        [str(TFM), "translate", "--run", str(tiny_run)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        for line in (b"one\n", b"\n", b"two three\n"):
+            start = time.monotonic()
+            child.stdin.write(line)
+            child.stdin.flush()
+            assert child.stdout.readline().endswith(b"\n")
+            assert time.monotonic() - start < 60
+        child.stdin.close()
+        assert child.wait(timeout=60) == 0
+
+
+def test_a_terminal_gets_a_prompt(tiny_run: Path) -> None:
+    import pty
+
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [str(TFM), "translate", "--run", str(tiny_run), "--beam-size", "1"],
+        stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        os.close(slave)
+        os.write(master, b"one two\n\x04")
+        out, err = child.communicate(timeout=120)
+        os.close(master)
+    assert b"Ctrl-D ends" in err
+    assert err.count(b"> ") == 2
+    assert out.count(b"\n") == 1
+
+
+def test_a_full_disk_is_told(tfm: Tfm, tiny_run: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{TFM} translate --run {tiny_run} one > /dev/full"], capture_output=True, check=False
+    )
+    assert done.returncode == 5
+    assert "No space left" in error_of(done)

@@ -1,0 +1,134 @@
+"""Batching: every row once, within the budget, in an order that seed and epoch alone decide."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data.batching import BatchSource, make_batch, pad_sources, plan_epoch
+from tfm.data.corpus import Corpus, Pair
+from tfm.data.store import Limits, TokenStore, build_store
+from tfm.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+
+Lengths = npt.NDArray[np.int32]
+LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
+
+
+def columns(pairs: list[tuple[int, int]]) -> tuple[Lengths, Lengths]:
+    return np.array([s for s, _ in pairs], np.int32), np.array([t for _, t in pairs], np.int32)
+
+
+def plan(pairs: list[tuple[int, int]], max_tokens: int, seed: int = 1, epoch: int = 0) -> list[list[int]]:
+    batches = plan_epoch(*columns(pairs), max_tokens=max_tokens, seed=seed, epoch=epoch)
+    return [batch.tolist() for batch in batches]
+
+
+def sentence_lengths(count: int) -> list[tuple[int, int]]:
+    rng = np.random.default_rng(0)
+    src = rng.gamma(4, 5, count).astype(int) + 1
+    tgt = np.maximum(1, src + rng.integers(-3, 4, count))
+    return list(zip(src.tolist(), tgt.tolist(), strict=True))
+
+
+@settings(deadline=None, max_examples=100)
+@given(LENGTHS, st.integers(1, 300), st.integers(0, 2**63 - 1), st.integers(0, 100))
+def test_every_row_is_in_one_batch_within_the_budget(
+    pairs: list[tuple[int, int]], max_tokens: int, seed: int, epoch: int
+) -> None:
+    batches = plan(pairs, max_tokens, seed, epoch)
+    assert sorted(row for batch in batches for row in batch) == list(range(len(pairs)))
+    for batch in batches:
+        widest = max(max(pairs[row]) + 1 for row in batch)
+        assert len(batch) == 1 or widest * len(batch) <= max_tokens
+
+
+@settings(deadline=None, max_examples=50)
+@given(LENGTHS, st.integers(0, 2**63 - 1), st.integers(0, 100))
+def test_order_is_a_function_of_seed_and_epoch(pairs: list[tuple[int, int]], seed: int, epoch: int) -> None:
+    assert plan(pairs, 100, seed, epoch) == plan(pairs, 100, seed, epoch)
+
+
+def test_epochs_and_seeds_differ() -> None:
+    pairs = sentence_lengths(500)
+    orders = [plan(pairs, 400, seed, epoch) for seed in (1, 2) for epoch in (0, 1, 2)]
+    assert len({str(order) for order in orders}) == len(orders)
+    contents = {frozenset(map(frozenset, order)) for order in orders}
+    assert len(contents) == len(orders), "batches are composed anew, not only reordered"
+
+
+def test_batches_do_not_come_sorted_by_length() -> None:
+    pairs = sentence_lengths(5000)
+    means = [np.mean([pairs[row][1] for row in batch]) for batch in plan(pairs, 1000)]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.3
+
+
+def test_most_cells_are_useful() -> None:
+    pairs = sentence_lengths(5000)
+    for side in (0, 1):
+        useful = cells = 0
+        for batch in plan(pairs, 4096):
+            lengths = [pairs[row][side] + 1 for row in batch]
+            useful, cells = useful + sum(lengths), cells + max(lengths) * len(lengths)
+        assert useful / cells > 0.85
+
+
+def test_no_rows_no_batches() -> None:
+    assert plan([], 100) == []
+
+
+IDS = st.lists(st.integers(4, 1000), max_size=12)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=8))
+def test_special_pieces_and_padding_stand_where_they_should(pairs: list[tuple[list[int], list[int]]]) -> None:
+    batch = make_batch(pairs)
+    for row, (src, tgt) in enumerate(pairs):
+        for array, expected in (
+            (batch.src, [*src, EOS_ID]),
+            (batch.tgt_in, [BOS_ID, *tgt]),
+            (batch.tgt_out, [*tgt, EOS_ID]),
+        ):
+            assert array[row].tolist() == expected + [PAD_ID] * (array.shape[1] - len(expected))
+    assert batch.src.shape[1] == max(len(src) for src, _ in pairs) + 1
+    assert batch.tgt_in.shape == batch.tgt_out.shape == (len(pairs), max(len(tgt) for _, tgt in pairs) + 1)
+    assert batch.num_tokens == np.count_nonzero(batch.tgt_out) == np.count_nonzero(batch.tgt_in)
+    assert batch.src.dtype == batch.tgt_in.dtype == batch.tgt_out.dtype == np.int64
+
+
+def test_sources_alone() -> None:
+    assert pad_sources([[5, 6], []]).tolist() == [[5, 6, EOS_ID], [EOS_ID, PAD_ID, PAD_ID]]
+
+
+@pytest.fixture
+def store(
+    tmp_path: Path, corpus_of: Callable[[list[Pair]], Corpus], toy_sentences: list[Pair], tokenizer: Tokenizer
+) -> TokenStore:
+    return build_store(tmp_path / "store", corpus_of(toy_sentences), tokenizer, Limits(100, 9.0))
+
+
+def test_source_serves_the_pairs_of_the_store(
+    store: TokenStore, toy_sentences: list[Pair], tokenizer: Tokenizer
+) -> None:
+    source = BatchSource(store, max_tokens=300, seed=3)
+    for rows in source.plan(2)[:5]:
+        batch = source.load(rows)
+        expected = make_batch(
+            [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in (toy_sentences[r] for r in rows)]
+        )
+        np.testing.assert_array_equal(batch.src, expected.src)
+        np.testing.assert_array_equal(batch.tgt_in, expected.tgt_in)
+        np.testing.assert_array_equal(batch.tgt_out, expected.tgt_out)
+        assert batch.num_tokens == expected.num_tokens
+
+
+def test_source_gives_an_epoch_the_same_plan_whatever_was_asked_before(store: TokenStore) -> None:
+    resumed = BatchSource(store, max_tokens=300, seed=3).plan(5)
+    source = BatchSource(store, max_tokens=300, seed=3)
+    for epoch in (0, 5, 1, 5):
+        found = source.plan(epoch)
+    assert [batch.tolist() for batch in found] == [batch.tolist() for batch in resumed]

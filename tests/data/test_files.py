@@ -1,0 +1,340 @@
+"""Files: old content or new, never half; one writer per directory; and the disk's refusals in words."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfm.data import files
+from tfm.data.errors import EnvironmentFault
+from tfm.data.files import (
+    DirectoryLock,
+    LineLog,
+    OutputFile,
+    json_bytes,
+    make_directory,
+    remove_debris,
+    remove_tree,
+    replace_file,
+    replace_json,
+    sha256_bytes,
+    sha256_file,
+    staged_directory,
+    write_file,
+)
+
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
+needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a call of the operating system fail as on a full disk, from now on."""
+
+    def fail(call: str) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise NO_SPACE
+
+        if call == "open":
+            monkeypatch.setattr(files, "open", refuse, raising=False)
+        else:
+            monkeypatch.setattr(os, call, refuse)
+
+    return fail
+
+
+# One file
+
+
+def test_content_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.txt"
+    replace_file(path, b"old")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert names(path.parent) == ["a.txt"]
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "replace", "unlink"])
+@pytest.mark.parametrize("old", [b"old", None])
+def test_failure_at_any_call_leaves_old_or_new_content(
+    tmp_path: Path, failing: Callable[[str], None], call: str, old: bytes | None
+) -> None:
+    path = tmp_path / "a.txt"
+    if old is not None:
+        path.write_bytes(old)
+    failing(call)
+    if call == "unlink":  # only needed after another failure
+        replace_file(path, b"new")
+        assert path.read_bytes() == b"new"
+        return
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*a\.txt.*: No space left on device, .* MB free"):
+        replace_file(path, b"new")
+    assert (path.read_bytes() if path.exists() else None) == old
+    assert names(tmp_path) == (["a.txt"] if old is not None else [])
+
+
+def test_failed_sync_of_the_directory_leaves_the_new_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise NO_SPACE
+
+    monkeypatch.setattr(files, "sync_directory", refuse)
+    with pytest.raises(EnvironmentFault):
+        replace_file(tmp_path / "a.txt", b"new")
+    assert (tmp_path / "a.txt").read_bytes() == b"new"
+
+
+def test_failure_while_cleaning_up_does_not_hide_the_first_one(tmp_path: Path, failing: Callable[[str], None]) -> None:
+    failing("replace")
+    failing("unlink")
+    with pytest.raises(EnvironmentFault, match="No space left"):
+        replace_file(tmp_path / "a.txt", b"new")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="directories are not synced on Windows")
+def test_file_is_synced_before_it_is_renamed_and_the_directory_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def spy(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: (calls.append(name), real(*arguments))[1]
+
+    monkeypatch.setattr(os, "fsync", spy("sync", os.fsync))
+    monkeypatch.setattr(os, "replace", spy("rename", os.replace))
+    replace_file(tmp_path / "a.txt", b"new")
+    assert calls == ["sync", "rename", "sync"]
+
+
+@needs_full_device
+def test_full_device_names_path_reason_and_space(tmp_path: Path) -> None:
+    for write in (
+        lambda: write_file(Path("/dev/full"), b"x" * 100_000),
+        lambda: LineLog(Path("/dev/full")).append({"step": 1}),
+    ):
+        with pytest.raises(EnvironmentFault, match=r"cannot write /dev/full: No space left on device, [\d.]+ MB free"):
+            write()
+
+
+def test_other_reasons_are_named_without_the_space(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentFault, match=r"cannot create .*sub: Not a directory$"):
+        make_directory(tmp_path / "file" / "sub")
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*: Is a directory$"):
+        write_file(tmp_path, b"")
+
+
+def test_json_has_one_spelling(tmp_path: Path) -> None:
+    replace_json(tmp_path / "a.json", {"ä": [1]})
+    assert (tmp_path / "a.json").read_bytes() == json_bytes({"ä": [1]}) == '{\n  "ä": [\n    1\n  ]\n}\n'.encode()
+
+
+def test_hashes_of_file_and_bytes_agree(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"content" * 100_000)
+    assert sha256_file(tmp_path / "a") == sha256_bytes(b"content" * 100_000)
+
+
+# Directories
+
+
+def test_directory_appears_complete(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "run"
+    with staged_directory(target) as staged:
+        (staged / "sub").mkdir()
+        (staged / "sub" / "a").write_text("new")
+        assert not target.exists()
+    assert (target / "sub" / "a").read_text() == "new"
+    assert names(target.parent) == ["run"]
+
+
+def test_directory_is_replaced_whole(tmp_path: Path) -> None:
+    for content in ("old", "new"):
+        with staged_directory(tmp_path / "run") as staged:
+            (staged / content).touch()
+    assert names(tmp_path / "run") == ["new"]
+    assert names(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_directory_stays_as_it_was_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
+    with staged_directory(tmp_path / "run") as staged:
+        (staged / "old").touch()
+    with pytest.raises(error), staged_directory(tmp_path / "run") as staged:
+        (staged / "new").touch()
+        raise error
+    assert names(tmp_path / "run") == ["old"]
+    assert names(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "mkdir"])
+def test_directory_that_cannot_be_staged(tmp_path: Path, failing: Callable[[str], None], call: str) -> None:
+    with pytest.raises(EnvironmentFault, match="No space left"), staged_directory(tmp_path / "run") as staged:
+        (staged / "a").touch()
+        failing(call)
+        (staged / "sub").mkdir()
+    assert not (tmp_path / "run").exists()
+
+
+def test_leftovers_of_an_earlier_crash_do_not_get_in(tmp_path: Path) -> None:
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "leftover").touch()
+    with staged_directory(tmp_path / "run") as staged:
+        (staged / "a").touch()
+    assert names(tmp_path / "run") == ["a"]
+
+
+def test_debris_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("a.partial", "step-5.partial", "b.removed.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "inside").touch()
+    (tmp_path / "model.json.partial").touch()
+    (tmp_path / "step-4").mkdir()
+    (tmp_path / "step-4" / "kept.partial").touch()
+    (tmp_path / "partial").touch()
+    remove_debris(tmp_path)
+    assert names(tmp_path) == ["partial", "step-4"]
+    assert names(tmp_path / "step-4") == ["kept.partial"]
+
+
+def test_a_link_is_removed_and_its_target_is_not(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    remove_tree(tmp_path / "link")
+    remove_tree(tmp_path / "absent")
+    assert names(tmp_path) == ["target"] and names(tmp_path / "target") == ["a"]
+
+
+# Logs
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LineLog:
+    log = LineLog(tmp_path / "metrics.jsonl")
+    for step in (1, 2, 3):
+        log.append({"step": step, "text": "ä\u2028"})
+    return log
+
+
+def test_log_grows_by_lines(log: LineLog) -> None:
+    assert [record["step"] for record in log.records()] == [1, 2, 3]
+    assert log.path.read_bytes().count(b"\n") == 3
+
+
+def test_log_is_cut_back(log: LineLog) -> None:
+    log.cut_after(2)
+    log.append({"step": 3, "text": "again"})
+    assert [record["step"] for record in log.records()] == [1, 2, 3]
+    assert log.records()[0]["text"] == "ä\u2028"
+    log.cut_after(0)
+    assert log.path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("torn", [b'{"step": 4, "te', b'{"text": "\xc3', b"\0\0\0\0", b"4"])
+def test_torn_last_line_is_left_out_and_cut_off(log: LineLog, torn: bytes) -> None:
+    log.path.write_bytes(log.path.read_bytes() + torn)
+    assert [record["step"] for record in log.records()] == [1, 2, 3]
+    log.cut_after(3)
+    log.append({"step": 4})
+    assert [json.loads(line)["step"] for line in log.path.read_bytes().splitlines()] == [1, 2, 3, 4]
+
+
+def test_log_that_is_not_there(tmp_path: Path) -> None:
+    log = LineLog(tmp_path / "metrics.jsonl")
+    log.cut_after(5)
+    assert log.records() == [] and not log.path.exists()
+
+
+# Results
+
+
+def test_result_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with OutputFile(path) as stream:
+        stream.write("neu\n")
+        assert path.read_text() == "old"
+    assert path.read_bytes() == b"neu\n"
+    assert names(tmp_path) == ["out.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_unfinished_result_stays_partial(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(error), OutputFile(path) as stream:
+        stream.write("half\n")
+        raise error
+    assert path.read_text() == "old"
+    assert (tmp_path / "out.txt.partial").read_text() == "half\n"
+
+
+@pytest.mark.parametrize("place", ["", "nowhere/out.txt"])
+def test_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path, place: str) -> None:
+    with pytest.raises(EnvironmentFault, match="cannot write"):
+        OutputFile(tmp_path / place)
+
+
+def test_device_is_not_renamed_over(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(EnvironmentFault, match="is not a regular file; name a file"):
+        OutputFile(path)
+    assert path.is_fifo() and names(tmp_path) == ["pipe"]
+
+
+@needs_full_device
+def test_full_disk_under_a_result(tmp_path: Path) -> None:
+    (tmp_path / "out.txt.partial").symlink_to("/dev/full")
+    with (
+        pytest.raises(EnvironmentFault, match=r"cannot write .*out\.txt: No space left on device"),
+        OutputFile(tmp_path / "out.txt") as stream,
+    ):
+        stream.write("text")
+    assert not (tmp_path / "out.txt").exists()
+
+
+# Locks
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from tfm.data.files import DirectoryLock
+lock = DirectoryLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_holder_at_a_time_in_one_process(tmp_path: Path) -> None:
+    with (
+        DirectoryLock(tmp_path / "run"),
+        pytest.raises(EnvironmentFault, match=r"run is in use by another tfm process"),
+    ):
+        DirectoryLock(tmp_path / "run")
+    with DirectoryLock(tmp_path / "run"):
+        pass
+
+
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, env=environment
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        with pytest.raises(EnvironmentFault, match="in use"):
+            DirectoryLock(tmp_path)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        with DirectoryLock(tmp_path):
+            pass

@@ -1,0 +1,160 @@
+"""Reading: only \\n ends a line, and whatever is not UTF-8 text is refused in words."""
+
+import bz2
+import gzip
+import io
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data import reading
+from tfm.data.errors import DataError
+from tfm.data.reading import iter_raw_lines, read_lines
+
+Write = Callable[[str, str | bytes], Path]
+COMPRESSORS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+LINES = st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n")), min_size=1)
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    return list(iter_raw_lines(io.BytesIO(content)))
+
+
+@settings(deadline=None, max_examples=200)
+@given(LINES | st.lists(st.text(alphabet="a\u2028\u2029\u0085\v\f\x1c\x1e\r"), min_size=1))
+def test_lines_come_back_one_to_one(lines: list[str]) -> None:
+    written = "\ufeff" + "".join(f"{line}\n" for line in lines)
+    assert [line.decode() for line in lines_of(written.encode())] == [line.removesuffix("\r") for line in lines]
+
+
+@settings(deadline=None, max_examples=100)
+@given(LINES, st.sampled_from(["\n", "\r\n"]))
+def test_line_ends_and_mark_leave_no_trace(lines: list[str], end: str) -> None:
+    written = "\ufeff" + "".join(line + "x" + end for line in lines)
+    assert [line.decode() for line in lines_of(written.encode())] == [f"{line}x" for line in lines]
+
+
+def test_unicode_line_ends_stay_inside_a_line(write: Write) -> None:
+    line = "one\u2028two\u2029three\u0085four\vfive\fsix\x1eseven\reight"
+    assert list(read_lines(write("a.txt", f"{line}\nlast\n"))) == [line, "last"]
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"\n\n", ["", ""]),
+        (b"one\ntwo", ["one", "two"]),
+        (b"one\r\ntwo\r\n", ["one", "two"]),
+        (b"one\r\r\n", ["one\r"]),
+        (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n", ["one", "\ufefftwo"]),
+        (b"\xef\xbb\xbf", [""]),
+    ],
+)
+def test_line_ends_and_byte_order_mark(write: Write, content: bytes, lines: list[str]) -> None:
+    assert list(read_lines(write("a.txt", content))) == lines
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_compressed_files_are_read_whatever_their_name(write: Write, suffix: str) -> None:
+    content = COMPRESSORS[suffix]("\ufeffein\r\nzwei\u2028halb\ndrei".encode())
+    for name in (f"a.{suffix}", "a.txt"):
+        assert list(read_lines(write(name, content))) == ["ein", "zwei\u2028halb", "drei"]
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_damaged_archives_are_refused(write: Write, suffix: str, damage: str) -> None:
+    content = COMPRESSORS[suffix]("".join(f"line {number}\n" for number in range(500)).encode())
+    for place in range(20, len(content) - 1, 37):
+        damaged = bytearray(content[:place] if damage == "cut" else content)
+        if damage == "flipped":
+            damaged[place] ^= 0xFF
+        path = write("a.txt", bytes(damaged))
+        with pytest.raises(DataError, match=r"a\.txt"):
+            list(read_lines(path))
+
+
+def test_invalid_utf8_names_file_line_and_byte(write: Write) -> None:
+    path = write("a.de", b"gut\n" + "Tür ".encode() + b"T\xfcr\n")
+    with pytest.raises(DataError, match=r"a\.de:2 byte 7: invalid UTF-8.*iconv.*bad_lines=skip"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xc0\xaf"])
+def test_bad_lines_are_skipped_in_place(write: Write, bad: bytes) -> None:
+    path = write("a.txt", b"one\n" + bad + b"\nthree\n")
+    assert list(read_lines(path, skip_bad=True)) == ["one", None, "three"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_utf16_is_named_with_its_cure(write: Write, encoding: str) -> None:
+    path = write("a.txt", "eine Zeile\nnoch eine\n".encode(encoding))
+    with pytest.raises(DataError, match=r"UTF-16.*iconv -f utf-16 -t utf-8"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("magic", "name"),
+    [
+        (b"PK\x03\x04", "zip"),
+        (b"%PDF-1.7", "PDF"),
+        (b"PAR1", "Parquet.*--data"),
+        (b"ARROW1\0\0", "Arrow.*--data"),
+        (b"\x80\x02", "pickle"),
+        (b"(\xb5/\xfd", "zstd"),
+    ],
+)
+def test_foreign_formats_are_named(write: Write, magic: bytes, name: str) -> None:
+    path = write("a.txt", magic + b"anything else")
+    with pytest.raises(DataError, match=name):
+        list(read_lines(path))
+
+
+def test_missing_file_offers_its_neighbour(write: Write) -> None:
+    path = write("train.en", "a\n")
+    with pytest.raises(DataError, match=r"cannot read .*train\.de: no such file \(did you mean .*train\.en\?\)"):
+        list(read_lines(path.with_name("train.de")))
+    with pytest.raises(DataError, match=r"no such file$"):
+        list(read_lines(path.with_name("quite different")))
+
+
+def test_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*[Dd]irectory"):
+        list(read_lines(tmp_path))
+
+
+def test_missing_permission_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(reading, "open", refuse, raising=False)
+    with pytest.raises(DataError, match=r"cannot read .*a\.txt: Permission denied"):
+        list(read_lines(write("a.txt", "a\n")))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.text(alphabet=st.sampled_from("ab\u00e9\u20ac\U0001f600"), max_size=40), min_size=1),
+    st.integers(4, 16),
+)
+def test_long_lines_are_cut_between_characters_and_lines_stay_aligned(lines: list[str], limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "MAX_LINE_BYTES", limit)
+        cut = [line.decode() for line in lines_of("".join(f"{line}\n" for line in lines).encode())]
+    assert len(cut) == len(lines)
+    for line, start in zip(lines, cut, strict=True):
+        assert line.startswith(start)
+        assert start == line or limit - 4 < len(start.encode()) <= limit
+
+
+def test_long_last_line_without_an_end_is_cut_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", 8)
+    assert lines_of(b"short\n" + b"x" * 100) == [b"short", b"x" * 8]
+    assert lines_of(b"x" * 8 + b"\n" + b"y") == [b"x" * 8, b"y"]

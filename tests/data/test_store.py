@@ -1,0 +1,186 @@
+"""The store: what goes in comes out, what is dropped is counted, and what is damaged is not opened."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data import store as store_module
+from tfm.data.corpus import Corpus, Pair
+from tfm.data.errors import DataError, EnvironmentFault
+from tfm.data.store import FilterReport, Limits, TokenStore, build_store, open_store
+from tfm.data.tokenizer import Tokenizer
+
+BuildCorpus = Callable[[list[Pair]], Corpus]
+ROOMY = Limits(max_tokens=1000, max_length_ratio=9.0)
+
+
+def rows_of(store: TokenStore) -> list[tuple[list[int], list[int]]]:
+    return [(src.tolist(), tgt.tolist()) for src, tgt in (store[row] for row in range(len(store)))]
+
+
+def words(count: int) -> str:
+    """A text of this many pieces in the `word` vocabulary."""
+    return " ".join(["the"] * count)
+
+
+@pytest.fixture(scope="session")
+def word_tokenizer(tokenizers: dict[str, Tokenizer]) -> Tokenizer:
+    return tokenizers["word"]
+
+
+@pytest.fixture
+def toy_corpus(corpus_of: BuildCorpus, toy_sentences: list[Pair]) -> Corpus:
+    return corpus_of(toy_sentences)
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 7, 200, 65_536])
+def test_ids_come_back_in_order_over_any_number_of_blocks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toy_corpus: Corpus,
+    toy_sentences: list[Pair],
+    tokenizer: Tokenizer,
+    rows_per_block: int,
+) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_BLOCK", rows_per_block)
+    built = build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
+    reopened = open_store(tmp_path / "store")
+    assert reopened is not None
+    expected = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in toy_sentences]
+    assert rows_of(built) == rows_of(reopened) == expected
+    assert reopened.src_lengths.tolist() == [len(s) for s, _ in expected]
+    assert reopened.tgt_lengths.tolist() == [len(t) for _, t in expected]
+    assert reopened.report == built.report
+    assert (built.report.src_tokens, built.report.tgt_tokens) == (
+        sum(len(s) for s, _ in expected),
+        sum(len(t) for _, t in expected),
+    )
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=30))
+def test_everything_read_is_kept_or_counted_as_dropped(
+    word_tokenizer: Tokenizer, corpus_of: BuildCorpus, lengths: list[tuple[int, int]]
+) -> None:
+    usable = [(5, 5)] * (len(lengths) + 1)  # never more than half empty
+    pairs = [(words(s), words(t)) for s, t in lengths + usable]
+    with TemporaryDirectory() as directory:
+        store = build_store(Path(directory) / "store", corpus_of(pairs), word_tokenizer, Limits(10, 1.5))
+        report, kept = store.report, rows_of(store)
+    assert report.read == len(pairs)
+    assert report.kept + report.empty + report.too_long + report.unequal == report.read
+    assert report.empty == sum(not s or not t for s, t in lengths)
+    assert report.too_long == sum(max(s, t) > 10 and min(s, t) > 0 for s, t in lengths)
+    assert [(len(s), len(t)) for s, t in kept] == [
+        (s, t) for s, t in lengths + usable if min(s, t) > 0 and max(s, t) <= min(10, 1.5 * min(s, t) + 5)
+    ]
+
+
+def test_report_in_words(tmp_path: Path, corpus_of: BuildCorpus, word_tokenizer: Tokenizer) -> None:
+    pairs = [(words(3), words(3))] * 6 + [("", words(3)), (" \u200b", words(3)), (words(30), words(30))]
+    pairs += [(words(1), words(9))]
+    store = build_store(tmp_path / "store", corpus_of(pairs), word_tokenizer, Limits(20, 2.0))
+    assert str(store.report) == "6 of 10 pairs kept (dropped: 2 empty, 1 too long, 1 of very unequal length)"
+    assert str(FilterReport(read=2000, kept=2000)) == "2,000 of 2,000 pairs kept"
+
+
+def test_pairs_of_the_validation_set_are_counted_and_kept(
+    tmp_path: Path, toy_corpus: Corpus, toy_sentences: list[Pair], tokenizer: Tokenizer
+) -> None:
+    dev = frozenset([*toy_sentences[:7], ("not", "there")])
+    store = build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY, dev_pairs=dev)
+    assert store.report.in_dev_set == sum(pair in dev for pair in toy_sentences) >= 7
+    assert store.report.kept == len(toy_sentences)
+
+
+def test_rows_are_views_of_the_mapped_file(tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer) -> None:
+    before = pa.total_allocated_bytes()
+    store = build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
+    src, tgt = store[3]
+    assert np.shares_memory(src, store._blocks[0].src.values)
+    assert np.shares_memory(tgt, store._blocks[0].tgt.values)
+    assert not src.flags.owndata and not src.flags.writeable
+    assert pa.total_allocated_bytes() - before < (tmp_path / "store" / "pairs.arrow").stat().st_size / 2
+
+
+@pytest.mark.parametrize("name", ["pairs.arrow", "report.json"])
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "emptied", "removed"])
+def test_damaged_store_is_not_opened(
+    tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer, name: str, damage: str
+) -> None:
+    build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
+    path = tmp_path / "store" / name
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[5] ^= 0xFF
+    path.unlink()
+    if damage != "removed":
+        path.write_bytes({"flipped": content, "truncated": content[:-40], "emptied": b""}[damage])
+    assert open_store(tmp_path / "store") is None
+
+
+def test_absent_store_is_not_opened(tmp_path: Path) -> None:
+    assert open_store(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, DataError, MemoryError])
+def test_interrupted_build_leaves_nothing(
+    tmp_path: Path, toy_sentences: list[Pair], tokenizer: Tokenizer, interruption: type[BaseException]
+) -> None:
+    def pairs() -> Iterator[Pair]:
+        yield from toy_sentences[:50]
+        raise interruption
+
+    with pytest.raises(interruption):
+        build_store(tmp_path / "store", Corpus("c", "c", pairs), tokenizer, ROOMY)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_pair_read_is_reported(tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer) -> None:
+    seen: list[None] = []
+    build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY, on_pair=lambda: seen.append(None))
+    assert len(seen) == 200
+
+
+@pytest.mark.parametrize("pairs", [[], [("", "")], [("", "a b")] * 3])
+def test_nothing_usable(tmp_path: Path, corpus_of: BuildCorpus, tokenizer: Tokenizer, pairs: list[Pair]) -> None:
+    with pytest.raises(DataError, match=f"the corpus has no usable pair: 0 of {len(pairs)} pairs kept"):
+        build_store(tmp_path / "store", corpus_of(pairs), tokenizer, ROOMY)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_than_half_empty(tmp_path: Path, corpus_of: BuildCorpus, tokenizer: Tokenizer) -> None:
+    pairs = [("a", "b")] * 2 + [("", "b"), ("a", "")]
+    build_store(tmp_path / "half", corpus_of(pairs), tokenizer, ROOMY)
+    with pytest.raises(DataError, match="more than half"):
+        build_store(tmp_path / "more", corpus_of([*pairs, ("", "")]), tokenizer, ROOMY)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device, .* MB free"),
+        (OSError("Arrow says"), "Arrow says"),
+    ],
+)
+def test_full_disk_is_the_environments_fault(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toy_corpus: Corpus,
+    tokenizer: Tokenizer,
+    error: OSError,
+    message: str,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(store_module.pa, "OSFile", fail)
+    with pytest.raises(EnvironmentFault, match=rf"cannot write .*store: {message}"):
+        build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,326 @@
+"""Tokenizers: every text comes back, no text becomes a control piece, and the same corpus builds the same bytes."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data import tokenizer as tokenizer_module
+from tfm.data.cleaning import clean
+from tfm.data.config import TokenizerConfig
+from tfm.data.corpus import Pair
+from tfm.data.errors import DataError, ModelError, UsageError
+from tfm.data.tokenizer import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    RESERVED_PIECES,
+    UNK_ID,
+    Tokenizer,
+    Vocabulary,
+    build_tokenizer,
+)
+
+Kind = Literal["unigram", "bpe", "char", "word"]
+KINDS: tuple[Kind, ...] = ("unigram", "bpe", "char", "word")
+SUBWORD = ["unigram", "unigram separate", "bpe", "bpe separate"]
+TRAPS = ["\u2581", "\ue000", "\ue000a", "\ue000b", "\u2585", "\u2047", "\ufffd", "<s>", "</s>", "<unk>", "<pad>"]
+TRAPS += ["<reserved_00>", "<0x41>", "<2de>", "👩\u200d🚀", "🇩🇪", "\ud800", "\udc00", "\x00", "\t", "▁the", "日本"]
+ANY_CHARACTER = st.characters() | st.characters(categories=["Cs"])
+ANY_TEXT = st.text(alphabet=ANY_CHARACTER) | st.lists(
+    st.sampled_from([*TRAPS, "the", "man", " "]) | st.text(alphabet=ANY_CHARACTER, max_size=2), max_size=8
+).map("".join)
+
+
+def build(kind: Kind = "unigram", size: int = 400, count: int = 50, **more: Any) -> Tokenizer:
+    """A tokenizer of a small corpus with an alphabet of its own on each side."""
+    src = [f"the {'abcdefgh'[i % 8]}{i} cat sat on mat {i}" for i in range(count)]
+    tgt = [f"die {'äöüßéèñç'[i % 8]}{i} Katze saß auf der Matte {i}" for i in range(count)]
+    return build_tokenizer(src, tgt, TokenizerConfig(vocab_size=size, type=kind, **more))
+
+
+def vocabularies(tokenizer: Tokenizer) -> list[Vocabulary]:
+    return [tokenizer.src] if tokenizer.joint else [tokenizer.src, tokenizer.tgt]
+
+
+# Text and ids
+
+
+@settings(deadline=None, max_examples=300)
+@given(ANY_TEXT)
+def test_every_text_comes_back_cleaned(tokenizers: dict[str, Tokenizer], text: str) -> None:
+    for name in SUBWORD:
+        for vocabulary in vocabularies(tokenizers[name]):
+            ids = vocabulary.encode(text)
+            assert vocabulary.decode(ids) == clean(text)
+            assert UNK_ID not in ids
+            assert not set(ids) & set(vocabulary.control_ids())
+
+
+@pytest.mark.parametrize("name", SUBWORD)
+@pytest.mark.parametrize("trap", TRAPS)
+def test_text_that_looks_like_a_piece_is_text(tokenizers: dict[str, Tokenizer], name: str, trap: str) -> None:
+    for vocabulary in vocabularies(tokenizers[name]):
+        for text in (trap, f"a{trap}b", f"the {trap} man", trap * 3):
+            ids = vocabulary.encode(text)
+            assert vocabulary.decode(ids) == clean(text)
+            assert not set(ids) & {*vocabulary.control_ids(), UNK_ID}
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_char_and_word_give_back_what_they_know(
+    tokenizers: dict[str, Tokenizer], toy_sentences: list[Pair], data: st.DataObject
+) -> None:
+    characters = sorted({character for src, _ in toy_sentences for character in src})
+    text = data.draw(st.text(alphabet=st.sampled_from(characters)))
+    for name in ("char", "char separate"):
+        vocabulary = tokenizers[name].src
+        assert vocabulary.decode(vocabulary.encode(text)) == clean(text)
+    for name in ("word", "word separate"):
+        vocabulary = tokenizers[name].src
+        words = [piece.removeprefix("▁") for piece in map(vocabulary.piece, range(20, len(vocabulary)))]
+        text = " ".join(data.draw(st.lists(st.sampled_from(words))))
+        assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+@settings(deadline=None, max_examples=100)
+@given(ANY_TEXT)
+def test_char_and_word_never_produce_a_control_piece(tokenizers: dict[str, Tokenizer], text: str) -> None:
+    for name in ("char", "word"):
+        vocabulary = tokenizers[name].src
+        assert not set(vocabulary.encode(text)) & set(vocabulary.control_ids())
+
+
+@pytest.mark.parametrize("name", [*SUBWORD, "char", "word"])
+def test_fixed_pieces(tokenizers: dict[str, Tokenizer], name: str) -> None:
+    assert (PAD_ID, UNK_ID, BOS_ID, EOS_ID) == (0, 1, 2, 3)
+    for vocabulary in vocabularies(tokenizers[name]):
+        pieces = [vocabulary.piece(index) for index in range(20)]
+        assert pieces == ["<pad>", "<unk>", "<s>", "</s>", *RESERVED_PIECES]
+        assert vocabulary.control_ids() == [0, 2, 3, *range(4, 20)]
+
+
+def test_control_pieces_vanish_and_unknown_ones_show(tokenizers: dict[str, Tokenizer]) -> None:
+    vocabulary = tokenizers["word"].src
+    ids = vocabulary.encode("the man")
+    assert vocabulary.decode([BOS_ID, *ids, EOS_ID, 4, PAD_ID]) == vocabulary.decode(ids)
+    assert "⁇" in vocabulary.decode(vocabulary.encode("the xylophone"))
+
+
+def test_spaces_show_as_marks_and_bytes_are_told(tokenizer: Tokenizer) -> None:
+    assert "".join(tokenizer.src.encode_as_pieces("the man")) == "▁the▁man"
+    assert [tokenizer.src.is_byte(index) for index in (5, 20, 275, 276)] == [False, True, True, False]
+
+
+# Size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("separate", [False, True])
+def test_size_too_large_is_reduced_and_said(kind: Kind, separate: bool) -> None:
+    notes: list[str] = []
+    src, tgt = ["a b c", "c b a"] * 5, ["x y", "y x z"] * 5
+    config = TokenizerConfig(vocab_size=8000, type=kind, separate=separate)
+    tokenizer = build_tokenizer(src, tgt, config, notes=notes)
+    names = ["source vocabulary", "target vocabulary"] if separate else ["vocabulary"]
+    assert notes == [
+        f"{name} of 8,000 asked, the corpus supports {len(vocabulary)}: using {len(vocabulary)}"
+        for name, vocabulary in zip(names, vocabularies(tokenizer), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("size", [1, 19, 25])
+def test_size_too_small_names_the_least_that_works(kind: Kind, separate: bool, size: int) -> None:
+    if kind == "word" and size > 20:
+        pytest.skip("a word vocabulary can be that small")
+    with pytest.raises(UsageError, match=f"the size asked is {size}; use --vocab-size") as error:
+        build(kind, size, separate=separate)
+    named = re.search(r"--vocab-size (\d+) or more", str(error.value))
+    assert named is not None
+    least = int(named[1])
+    assert max(map(len, vocabularies(build(kind, least, separate=separate)))) == least
+    with pytest.raises(UsageError, match=f"use --vocab-size {least} or more"):
+        build(kind, least - 1, separate=separate)
+
+
+def test_exact_size_is_met_without_a_note() -> None:
+    notes: list[str] = []
+    tokenizer = build_tokenizer(["ab ba abba"] * 9, ["abab"] * 9, TokenizerConfig(vocab_size=282), notes=notes)
+    assert (len(tokenizer.src), notes) == (282, [])
+
+
+@pytest.mark.parametrize("sentences", [[], ["", " \t", "\u200b"], ["x" * 5000]])
+@pytest.mark.parametrize("separate", [False, True])
+def test_no_usable_line(sentences: list[str], separate: bool) -> None:
+    with pytest.raises(DataError, match="no usable line to build the .*vocabulary from"):
+        build_tokenizer(sentences, sentences, TokenizerConfig(separate=separate))
+
+
+# Determinism and sampling
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_same_corpus_same_bytes(kind: Kind) -> None:
+    first, second = build(kind), build(kind)
+    assert first.src.model == second.src.model
+    assert first.sha256 == second.sha256
+
+
+def test_model_knows_no_path(tokenizer: Tokenizer) -> None:
+    assert not re.search(rb"(/[a-z]+){2}", tokenizer.src.model)
+    for path in (Path.cwd(), Path.home(), Path(tokenizer_module.__file__).parent):
+        assert str(path).encode() not in tokenizer.src.model
+
+
+def test_sample_is_bounded_even_and_repeatable() -> None:
+    lines = [f"line {number}" for number in range(20_000)]
+    sample = tokenizer_module._sample(iter(lines), 1000)
+    assert len(sample) == len(set(sample)) == 1000
+    assert sample == tokenizer_module._sample(iter(lines), 1000)
+    numbers = [int(line.split()[1]) for line in sample]
+    for quarter in range(4):
+        share = sum(quarter * 5000 <= number < (quarter + 1) * 5000 for number in numbers)
+        assert 200 < share < 300
+
+
+def test_only_the_sample_reaches_the_vocabulary() -> None:
+    src = ["common words here"] * 5000 + ["ŋ"]
+    tokenizer = build_tokenizer(src, src, TokenizerConfig(vocab_size=300, max_sentences=3))
+    assert "▁ŋ" not in [tokenizer.src.piece(index) for index in range(len(tokenizer.src))]
+
+
+def test_sentences_are_read_once_and_one_by_one() -> None:
+    consumed = 0
+
+    def sentences() -> Iterator[str]:
+        nonlocal consumed
+        for number in range(100):
+            consumed += 1
+            yield f"a b {number}"
+
+    build_tokenizer(sentences(), sentences(), TokenizerConfig(vocab_size=300))
+    assert consumed == 200
+
+
+# The child process
+
+
+def test_interruption_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def communicate(self, *_: Any, **__: Any) -> Any:
+            children.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tokenizer_module.subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build()
+    for child in children:
+        assert child.returncode == -9
+        for pipe in (child.stdout, child.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module.sys, "executable", "/bin/false")
+    with pytest.raises(DataError, match="could not build the vocabulary: its process ended with 1"):
+        build()
+
+
+# Save and load
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe separate", "char", "word separate"])
+def test_save_and_load(tmp_path: Path, tokenizers: dict[str, Tokenizer], name: str) -> None:
+    tokenizer = tokenizers[name]
+    tokenizer.save(tmp_path / "t")
+    loaded = Tokenizer.load(tmp_path / "t")
+    assert (loaded.sha256, loaded.joint, loaded.type) == (tokenizer.sha256, tokenizer.joint, tokenizer.type)
+    assert loaded.tgt.encode("die alte Frau") == tokenizer.tgt.encode("die alte Frau")
+    files = {path.name for path in (tmp_path / "t").iterdir()}
+    sides = ("tokenizer",) if tokenizer.joint else ("src", "tgt")
+    assert files == {"tokenizer.json"} | {f"{side}{suffix}" for side in sides for suffix in (".model", ".vocab")}
+
+
+def test_vocabulary_list_is_readable(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(tmp_path / "t")
+    lines = (tmp_path / "t" / "tokenizer.vocab").read_text("utf-8").split("\n")
+    assert lines[:2] == ["0\t<pad>", "1\t<unk>"]
+    assert len(lines) == len(tokenizer.src) + 1
+
+
+@pytest.mark.parametrize("place", [0, 100, -1])
+def test_damaged_byte_is_noticed(tmp_path: Path, tokenizer: Tokenizer, place: int) -> None:
+    tokenizer.save(tmp_path / "t")
+    path = tmp_path / "t" / "tokenizer.model"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"tokenizer\.model is damaged"):
+        Tokenizer.load(tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", ["src.model", "tgt.model", "tokenizer.json"])
+def test_missing_file_is_named(tmp_path: Path, tokenizers: dict[str, Tokenizer], name: str) -> None:
+    tokenizers["bpe separate"].save(tmp_path / "t")
+    (tmp_path / "t" / name).unlink()
+    with pytest.raises(ModelError, match=f"cannot read .*{re.escape(name)}: No such file"):
+        Tokenizer.load(tmp_path / "t")
+
+
+def test_missing_directory(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="not a tokenizer directory; make one with tfm tokenize"):
+        Tokenizer.load(tmp_path / "t")
+
+
+def test_newer_format_asks_for_an_upgrade(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(tmp_path / "t")
+    path = tmp_path / "t" / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
+    with pytest.raises(ModelError, match="has tokenizer format 2, this tfm reads 1; upgrade tfm"):
+        Tokenizer.load(tmp_path / "t")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "null", '{"format": 1}', '{"format": 1, "models": 3}', "\0"])
+def test_damaged_description(tmp_path: Path, tokenizer: Tokenizer, content: str) -> None:
+    tokenizer.save(tmp_path / "t")
+    (tmp_path / "t" / "tokenizer.json").write_text(content)
+    with pytest.raises(ModelError, match=r"tokenizer\.json is damaged"):
+        Tokenizer.load(tmp_path / "t")
+
+
+def test_absurdly_large_file_is_not_read(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(tmp_path / "t")
+    with open(tmp_path / "t" / "tokenizer.model", "ab") as file:
+        file.truncate(10**10)
+    with pytest.raises(ModelError, match="larger than a tokenizer file can be"):
+        Tokenizer.load(tmp_path / "t")
+
+
+@pytest.mark.parametrize("model", [b"", b"garbage", b"\0" * 100])
+def test_foreign_bytes_are_no_vocabulary(model: bytes) -> None:
+    with pytest.raises(ModelError):
+        Vocabulary(model)
+
+
+def test_foreign_model_is_no_vocabulary() -> None:
+    import io
+
+    import sentencepiece
+
+    model = io.BytesIO()
+    train: Callable[..., None] = sentencepiece.SentencePieceTrainer.train  # pyright: ignore[reportAttributeAccessIssue]
+    train(sentence_iterator=iter(["a b c d"] * 9), model_writer=model, vocab_size=9, model_type="bpe", minloglevel=2)
+    with pytest.raises(ModelError, match="pad, unk, bos, eos = 0, 1, 2, 3, but this has"):
+        Vocabulary(model.getvalue())

@@ -1,0 +1,84 @@
+"""A language without a model, small enough to enumerate."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+from tfm.seq2seq.decoding.search import SearchState
+from torch import Tensor
+
+BOS, EOS = -1, 0
+
+
+class FakeLanguage:
+    """Random next-token logits that depend on nothing but the sentence and its prefix. Token 0 is eos.
+
+    It is the step, `state` makes the state; `rows_seen` holds the number of rows of each step taken.
+    """
+
+    def __init__(self, seed: int, vocabulary: int) -> None:
+        self.seed, self.vocabulary = seed, vocabulary
+        self.rows_seen: list[int] = []
+
+    def logits(self, sentence: int, prefix: list[int]) -> list[float]:
+        rng = random.Random(f"{self.seed} {sentence} {prefix}")
+        return [rng.gauss(0, 1.5) for _ in range(self.vocabulary)]
+
+    def log_probs(self, sentence: int, prefix: list[int]) -> list[float]:
+        return torch.tensor(self.logits(sentence, prefix), dtype=torch.float64).log_softmax(dim=0).tolist()
+
+    def log_prob(self, sentence: int, ids: list[int]) -> float:
+        """Of a whole output, its eos included."""
+        whole = [*ids, EOS]
+        return sum(self.log_probs(sentence, whole[:i])[token] for i, token in enumerate(whole))
+
+    def state(self, *sentences: int) -> "FakeState":
+        return FakeState([(sentence, []) for sentence in sentences])
+
+    def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
+        assert isinstance(state, FakeState)
+        assert len(state.rows) == len(last)
+        self.rows_seen.append(len(last))
+        state.rows = [(s, [*past, token]) for (s, past), token in zip(state.rows, last.tolist(), strict=True)]
+        assert all(len(past) == position + 1 and past[0] == BOS for _, past in state.rows)
+        return torch.tensor([self.logits(s, past[1:]) for s, past in state.rows]).view(-1, self.vocabulary)
+
+
+class FakeState:
+    """Remembers for each row its sentence and what it has read."""
+
+    def __init__(self, rows: list[tuple[int, list[int]]]) -> None:
+        self.rows = rows
+
+    def select(self, rows: Tensor) -> None:
+        self.rows = [self.rows[row] for row in rows.tolist()]
+
+    def reorder(self, rows: Tensor) -> None:
+        before = [sentence for sentence, _ in self.rows]
+        self.select(rows)
+        assert [sentence for sentence, _ in self.rows] == before, "reorder gave a row another sentence"
+
+
+class CertainPath(FakeLanguage):
+    """A language in which every sentence continues with the tokens given, for certain."""
+
+    def __init__(self, path: list[int], vocabulary: int) -> None:
+        super().__init__(0, vocabulary)
+        self.path = [*path, EOS]
+
+    def logits(self, sentence: int, prefix: list[int]) -> list[float]:
+        expected = self.path[len(prefix)] if len(prefix) < len(self.path) else EOS
+        return [0.0 if token == expected else float("-inf") for token in range(self.vocabulary)]
+
+
+@pytest.fixture(scope="session")
+def fake_language() -> Callable[[int, int], FakeLanguage]:
+    """Makes a language from a seed and the size of its vocabulary."""
+    return FakeLanguage
+
+
+@pytest.fixture(scope="session")
+def certain_path() -> Callable[[list[int], int], CertainPath]:
+    """Makes a language of one sentence."""
+    return CertainPath

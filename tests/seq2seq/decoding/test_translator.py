@@ -1,0 +1,298 @@
+"""The translator: text in, text out, in order, whatever the text."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tfm.data.config import TokenizerConfig
+from tfm.data.errors import ModelError
+from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
+from tfm.seq2seq.decoding import Translation, Translator
+from tfm.seq2seq.decoding import translator as translator_module
+from tfm.seq2seq.decoding.config import DecodingConfig
+from tfm.seq2seq.decoding.sampling import Sampling
+from tfm.seq2seq.model.transformer import Transformer
+from torch.nn import functional as F
+
+LINES = [
+    "the cat sees the house.",
+    "a dog",
+    "",
+    "my sister likes two apples and my sister finds a red ball.",
+    "  the child \t likes  a dog ",
+    "zzz qqq",
+    "a red ball.",
+    "\u200b \u3000",
+    "the dog sees a child.",
+    "two houses",
+]
+SEARCHES: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 4, "n_best": 3},
+    {"sampling": Sampling(top_k=20, seed=4), "n_best": 2},
+]
+
+
+@pytest.fixture(scope="module")
+def translator(model: Transformer, tokenizer: Tokenizer) -> Translator:
+    return Translator(model, tokenizer, DecodingConfig(beam_size=3, max_length_factor=1.0, max_length_offset=4))
+
+
+def texts(translations: list[Translation]) -> list[list[str]]:
+    return [[alternative.text for alternative in translation.alternatives] for translation in translations]
+
+
+def log_probs(translations: list[Translation]) -> list[float]:
+    return [alternative.log_prob for translation in translations for alternative in translation.alternatives]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_translation_depends_neither_on_the_other_lines_nor_on_their_order(
+    translator: Translator, search: dict[str, Any]
+) -> None:
+    together = translator.translate(LINES, **search)
+    alone = [translator.translate([line], first_line=i, **search)[0] for i, line in enumerate(LINES)]
+    assert texts(together) == texts(alone)
+    assert log_probs(together) == pytest.approx(log_probs(alone), abs=1e-4)
+    assert len({translation.text for translation in together}) > 4
+    if "sampling" not in search:
+        order = random.Random(0).sample(range(len(LINES)), len(LINES))
+        shuffled = translator.translate([LINES[i] for i in order], **search)
+        assert texts(shuffled) == [texts(together)[i] for i in order]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_many_small_batches_equal_one_large_one(
+    translator: Translator, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = texts(translator.translate(LINES, **search))
+    monkeypatch.setattr(translator_module, "MAX_BATCH_TOKENS", 60)
+    assert texts(translator.translate(LINES, **search)) == together
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_blank_lines_have_blank_translations_and_no_others_do(translator: Translator, search: dict[str, Any]) -> None:
+    found = translator.translate(LINES, **search)
+    for line, translation in zip(LINES, found, strict=True):
+        blank = line in ("", "\u200b \u3000")
+        assert (translation.log_prob == 0) == blank
+        assert not (blank and translation.tokens)
+        assert not (blank and translation.text)
+    assert found[2] == Translation("", alternatives=(Translation(""),))
+
+
+def test_no_lines_have_no_translations(translator: Translator) -> None:
+    assert translator.translate([]) == []
+
+
+def test_the_best_alternative_is_the_translation(translator: Translator) -> None:
+    for translation in translator.translate(LINES[:2], beam_size=4, n_best=4):
+        best = translation.alternatives[0]
+        assert (best.text, best.score, best.log_prob, best.tokens) == (
+            str(translation),
+            translation.score,
+            translation.log_prob,
+            translation.tokens,
+        )
+        scores = [alternative.score for alternative in translation.alternatives]
+        assert len(scores) == 4
+        assert scores == sorted(scores, reverse=True)
+        assert len({alternative.tokens for alternative in translation.alternatives}) == 4
+
+
+def test_defaults_are_those_of_the_run(translator: Translator) -> None:
+    decoding = translator.decoding
+    explicit = translator.translate(LINES, beam_size=decoding.beam_size, length_penalty=decoding.length_penalty)
+    assert translator.translate(LINES) == explicit
+
+
+def test_the_length_penalty_changes_scores_alone_for_greedy_search(translator: Translator) -> None:
+    (plain,) = translator.translate(LINES[:1], beam_size=1, length_penalty=0.0)
+    (normalised,) = translator.translate(LINES[:1], beam_size=1, length_penalty=1.0)
+    assert plain.tokens == normalised.tokens
+    assert plain.score == plain.log_prob == normalised.log_prob
+    assert normalised.score == pytest.approx(plain.log_prob / ((5 + len(plain.tokens) + 1) / 6))
+
+
+@pytest.mark.parametrize(
+    ("search", "named"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1"),
+        ({"n_best": 0}, "n_best must be at least 1"),
+        ({"beam_size": 2, "n_best": 3}, r"n_best must be at most beam_size \(2\)"),
+    ],
+)
+def test_impossible_searches_are_refused(translator: Translator, search: dict[str, int], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        translator.translate(["a dog"], **search)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_control_pieces_and_unknowns_are_never_generated(
+    make_model: Callable[[int], Transformer], tokenizer: Tokenizer, search: dict[str, Any]
+) -> None:
+    model, control = make_model(15), [*tokenizer.tgt.control_ids(), UNK_ID]
+    assert len(control) == 20
+    with torch.no_grad():
+        model.output_layer.bias[[i for i in control if i != EOS_ID]] = 50  # likelier than anything else
+    found = Translator(model, tokenizer).translate(LINES[:2], **search)
+    generated = {token for translation in found for one in translation.alternatives for token in one.tokens}
+    assert len(generated) > 1
+    assert generated.isdisjoint(tokenizer.tgt.piece(i) for i in control)
+
+
+def test_log_prob_is_the_teacher_forced_sum(translator: Translator, tokenizer: Tokenizer) -> None:
+    ids = {tokenizer.tgt.piece(i): i for i in range(len(tokenizer.tgt))}
+    forbidden = [i for i in [*tokenizer.tgt.control_ids(), UNK_ID] if i != EOS_ID]
+    for source, translation in zip(LINES[:2], translator.translate(LINES[:2], n_best=3), strict=True):
+        for one in translation.alternatives:
+            output = [ids[piece] for piece in one.tokens]
+            src, tgt_in = torch.tensor([[*tokenizer.src.encode(source), EOS_ID]]), torch.tensor([[BOS_ID, *output]])
+            with torch.no_grad():
+                logits = translator.model(src, tgt_in)[0]
+            logits[:, forbidden] = float("-inf")
+            loss = F.cross_entropy(logits, torch.tensor([*output, EOS_ID]), reduction="sum")
+            assert one.log_prob == pytest.approx(-loss.item(), abs=1e-4)
+
+
+# Sampling
+
+
+def test_the_same_seed_gives_the_same_sample_and_another_seed_another(translator: Translator) -> None:
+    first = texts(translator.translate(LINES, sampling=Sampling(seed=1)))
+    assert texts(translator.translate(LINES, sampling=Sampling(seed=1))) == first
+    assert texts(translator.translate(LINES, sampling=Sampling(seed=2))) != first
+
+
+@pytest.mark.parametrize("sampling", [Sampling(temperature=1e-4), Sampling(top_k=1), Sampling(top_p=1e-6)])
+def test_the_sharpest_sampling_is_greedy_search(translator: Translator, sampling: Sampling) -> None:
+    assert texts(translator.translate(LINES, sampling=sampling)) == texts(translator.translate(LINES, beam_size=1))
+
+
+def test_a_stream_may_be_cut_anywhere(translator: Translator) -> None:
+    sampling, stream = Sampling(seed=3), ["the cat likes a dog"] * 10
+    whole = texts(translator.translate(stream, sampling=sampling))
+    halves = translator.translate(stream[:5], sampling=sampling)
+    halves += translator.translate(stream[5:], sampling=sampling, first_line=5)
+    assert texts(halves) == whole
+    assert len({text for (text,) in whole}) > 5
+
+
+def test_samples_of_one_line_differ_and_do_not_depend_on_their_number(translator: Translator) -> None:
+    (two,) = texts(translator.translate(LINES[:1], sampling=Sampling(), n_best=2))
+    (five,) = texts(translator.translate(LINES[:1], sampling=Sampling(), n_best=5))
+    assert five[:2] == two
+    assert len(set(five)) > 2
+
+
+# Long texts
+
+SENTENCES = ["the cat sees the house.", "a dog likes two apples!", "my sister finds a red ball?"]
+
+
+def test_a_text_beyond_the_limit_is_split_at_sentence_ends_and_joined(model: Transformer, tokenizer: Tokenizer) -> None:
+    warnings: list[str] = []
+    translator = Translator(model, tokenizer, warn=warnings.append)
+    limit = model.config.max_seq_len - 1
+    repeated = SENTENCES * 3
+    assert all(len(tokenizer.src.encode(sentence)) <= limit for sentence in repeated)
+    assert len(tokenizer.src.encode(" ".join(repeated))) > limit
+    expected_parts: list[str] = []
+    for sentence in repeated:
+        joined = f"{expected_parts[-1]} {sentence}" if expected_parts else sentence
+        if expected_parts and len(tokenizer.src.encode(joined)) <= limit:
+            expected_parts[-1] = joined
+        else:
+            expected_parts.append(sentence)
+    search: dict[str, Any] = {"beam_size": 2, "n_best": 2}
+    (whole,) = translator.translate([" ".join(repeated)], **search)
+    parts = translator.translate(expected_parts, **search)
+    for rank, alternative in enumerate(whole.alternatives):
+        ranked = [part.alternatives[rank] for part in parts]
+        assert alternative.text == " ".join(one.text for one in ranked)
+        assert alternative.tokens == sum((one.tokens for one in ranked), ())
+        assert alternative.score == pytest.approx(sum(one.score for one in ranked), abs=1e-3)
+        assert alternative.log_prob == pytest.approx(sum(one.log_prob for one in ranked), abs=1e-3)
+    assert warnings == []
+
+
+def test_a_sentence_beyond_the_limit_is_cut_with_a_warning_that_names_its_line(
+    model: Transformer, tokenizer: Tokenizer
+) -> None:
+    warnings: list[str] = []
+    translator = Translator(model, tokenizer, warn=warnings.append)
+    found = translator.translate(["a dog", "the cat likes a red ball and " * 20], beam_size=1, first_line=100)
+    assert len(found) == 2
+    (warning,) = warnings
+    assert warning.startswith("line 102 has a sentence longer than 39 pieces")
+
+
+@pytest.mark.parametrize("text", ["x" * 500, "日本語。" * 100, "\U0001f600" * 60, '."' * 200, "a" * 39, "a" * 40])
+def test_any_text_fits(translator: Translator, text: str) -> None:
+    (found,) = translator.translate([text], beam_size=1)
+    assert found.log_prob < 0
+    assert found.text == " ".join(found.text.split())
+
+
+# Loading
+
+
+def test_a_run_is_loaded_by_its_path(run_directory: Path) -> None:
+    translator = Translator.load(str(run_directory), device="cpu")
+    assert translator.decoding.beam_size == 3
+    assert not translator.model.training
+    assert translator.translate(["a dog sees the house."])[0].tokens
+
+
+@pytest.mark.parametrize(("checkpoint", "step"), [("best", 20), ("last", 30), ("10", 10), ("000010", 10)])
+def test_the_checkpoint_asked_for_is_loaded(
+    run_directory: Path, make_model: Callable[[int], Transformer], checkpoint: str, step: int
+) -> None:
+    loaded = Translator.load(run_directory, checkpoint=checkpoint, device="cpu").model
+    assert torch.equal(loaded.output_layer.weight, make_model(step).output_layer.weight)
+
+
+@pytest.mark.parametrize("checkpoint", ["40", "0", "-10", "newest", "9" * 5000, "10.0", "../10", ""])
+def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(run_directory: Path, checkpoint: str) -> None:
+    with pytest.raises(ModelError, match="best, last and the steps: 10, 20, 30"):
+        Translator.load(run_directory, checkpoint=checkpoint, device="cpu")
+
+
+def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="there is no run"):
+        Translator.load(tmp_path / "absent")
+
+
+def test_a_directory_without_checkpoints_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no valid checkpoint"):
+        Translator.load(tmp_path)
+
+
+def test_the_tokenizer_of_another_model_is_refused(
+    run_directory: Path, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_directory, run)
+    sources, targets = zip(*pairs[:20], strict=True)
+    build_tokenizer(sources, targets, TokenizerConfig(type="word")).save(run / "tokenizer")
+    with pytest.raises(ModelError, match="is not the tokenizer that this model was trained with"):
+        Translator.load(run, device="cpu")
+
+
+def test_a_run_without_its_tokenizer_is_refused(run_directory: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_directory, run)
+    shutil.rmtree(run / "tokenizer")
+    with pytest.raises(ModelError, match="not a tokenizer directory"):
+        Translator.load(run, device="cpu")
+
+
+def test_a_loaded_model_translates_as_the_one_that_was_saved(
+    run_directory: Path, make_model: Callable[[int], Transformer], tokenizer: Tokenizer
+) -> None:
+    loaded = Translator.load(run_directory, checkpoint="last", device="cpu")
+    assert loaded.translate(LINES) == Translator(make_model(30), tokenizer, loaded.decoding).translate(LINES)

@@ -1,0 +1,99 @@
+"""Scores: sacreBLEU's where they are sacreBLEU's, and ours by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from tfm.seq2seq.evaluation.scores import LOWER_IS_BETTER, METRICS, edit_distance, score, word_error_rate
+
+HYPOTHESES = ["the cat sat on the mat .", "a dog barks at the tall man", "it rains", "he went home very late today"]
+FIRST = ["the cat sat on a mat .", "the dog barks at a tall man", "it is raining", "he went home late today"]
+SECOND = ["a cat was sitting on the mat .", "a dog is barking at the man", "it rains", "today he came home very late"]
+SACREBLEU = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
+WORDS = st.lists(st.sampled_from("abc"), max_size=7)
+
+
+@pytest.mark.parametrize("name", SACREBLEU)
+@pytest.mark.parametrize("streams", [[FIRST], [FIRST, SECOND]])
+def test_sacrebleu_scores_are_those_of_sacrebleu(name: str, streams: list[list[str]]) -> None:
+    metric = SACREBLEU[name]()
+    expected = metric.corpus_score(HYPOTHESES, streams)
+    found = score(name, HYPOTHESES, [list(refs) for refs in zip(*streams, strict=True)])
+    assert found.name == name
+    assert found.value == expected.score
+    assert found.signature == str(metric.get_signature())
+    assert f"nrefs:{len(streams)}" in found.signature
+    assert "version:" in found.signature
+    assert 0 < found.value < 100
+
+
+@pytest.mark.parametrize("name", SACREBLEU)
+def test_sentences_may_have_different_numbers_of_references(name: str) -> None:
+    references = [[FIRST[0], SECOND[0]], [FIRST[1]], [FIRST[2], SECOND[2]], [FIRST[3]]]
+    repeated = [refs if len(refs) == 2 else refs * 2 for refs in references]
+    assert score(name, HYPOTHESES, references).value == score(name, HYPOTHESES, repeated).value
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_perfect_output_has_the_perfect_score(name: str) -> None:
+    value = score(name, HYPOTHESES, [[hypothesis] for hypothesis in HYPOTHESES]).value
+    assert value == pytest.approx(0 if name in LOWER_IS_BETTER else 100)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_score_says_how_it_came_about(name: str) -> None:
+    assert score(name, HYPOTHESES, [[reference] for reference in FIRST]).signature
+
+
+def test_exact_is_the_share_of_outputs_equal_to_any_reference() -> None:
+    assert score("exact", ["a b", "c", "d", "E"], [["a b"], ["x", "c"], ["d "], ["e"]]).value == 50
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "percent"),
+    [
+        (["a b c"], [["a b c"]], 0),
+        (["a x c"], [["a b c d"]], 50),  # one substitution, one insertion
+        (["a b c d"], [["a b"]], 100),  # two deletions
+        ([""], [["a b"]], 100),
+        (["a b"], [[""]], 200),
+        (["a", "b c"], [["a"], ["b x"]], 100 / 3),  # over the words of the whole set
+        (["a b c d"], [["x y", "a b c"]], 100 / 3),  # the closer reference
+        (["a b"], [["a c", "a b c d e f"]], 50),  # one word of two is closer than four of six
+        ([], [], 0),
+    ],
+)
+def test_word_error_rate_by_hand(hypotheses: list[str], references: list[list[str]], percent: float) -> None:
+    assert word_error_rate(hypotheses, references) == pytest.approx(percent)
+    assert score("wer", hypotheses, references).value == pytest.approx(percent)
+
+
+def test_edit_distance_by_hand() -> None:
+    assert edit_distance("kitten", "sitting") == 3
+    assert edit_distance("", "abc") == 3
+    assert edit_distance("flaw", "lawn") == 2
+
+
+@given(WORDS, WORDS, WORDS)
+def test_edit_distance_is_a_distance(a: list[str], b: list[str], c: list[str]) -> None:
+    assert edit_distance(a, a) == 0
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, b) == edit_distance(b, a)
+    assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
+
+
+@given(WORDS, WORDS)
+def test_edit_distance_lies_between_its_bounds(a: list[str], b: list[str]) -> None:
+    assert abs(len(a) - len(b)) <= edit_distance(a, b) <= max(len(a), len(b))
+
+
+def test_an_unknown_metric_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"metric must be one of bleu, chrf, ter, exact, wer, but is 'meteor'"):
+        score("meteor", ["a"], [["a"]])
+
+
+def test_sets_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 hypotheses, but 1 references"):
+        score("bleu", ["a", "b"], [["a"]])

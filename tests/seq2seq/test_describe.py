@@ -1,0 +1,60 @@
+"""What `tfm info` says of a run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tfm.data.errors import ModelError
+from tfm.data.tokenizer import Tokenizer
+from tfm.seq2seq.checkpoint import checkpoint_path, load_model
+from tfm.seq2seq.describe import describe_run
+
+
+def test_a_run_is_described_as_it_is(run_directory: Path, tokenizer: Tokenizer) -> None:
+    model, description = load_model(checkpoint_path(run_directory, 30))
+    found = describe_run(run_directory)
+    assert found["run"] == str(run_directory)
+    assert found["parameters"] == model.num_parameters()
+    assert found["model"] == description.model
+    assert found["vocabulary"] == {
+        "type": "unigram",
+        "src_vocab_size": len(tokenizer.src),
+        "tgt_vocab_size": len(tokenizer.tgt),
+        "shared_vocab": True,
+        "sha256": tokenizer.sha256[:12],
+    }
+    assert found["weights"] == "as trained"
+    assert found["decoding"] == description.decoding
+    assert found["training"] == {"step": 30, "of": 30, "epoch": 1, "target_tokens": 3000, "stopped_early": False}
+    assert found["checkpoints"] == [
+        {"step": 10, "score": 1.5, "best": False, "last": False, "damage": ""},
+        {"step": 20, "score": 3.5, "best": True, "last": False, "damage": ""},
+        {"step": 30, "score": 2.5, "best": False, "last": True, "damage": ""},
+    ]
+    json.dumps(found)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_others_described(run_directory: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_directory, run)
+    (checkpoint_path(run, 30) / "state.json").write_bytes(b"{}")
+    found = describe_run(run)
+    assert [(one["step"], one["best"], one["last"]) for one in found["checkpoints"]] == [
+        (10, False, False),
+        (20, True, True),
+        (30, False, False),
+    ]
+    assert "state.json is damaged" in found["checkpoints"][2]["damage"]
+    assert found["training"]["step"] == 20
+
+
+def test_a_run_without_a_sound_checkpoint_is_refused_with_the_reason(run_directory: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no valid checkpoint"):
+        describe_run(tmp_path)
+    run = tmp_path / "run"
+    shutil.copytree(run_directory, run)
+    for step in (10, 20, 30):
+        (checkpoint_path(run, step) / "manifest.json").unlink()
+    with pytest.raises(ModelError, match=r"step-000010.manifest\.json.*step-000030.manifest\.json"):
+        describe_run(run)
