@@ -6,20 +6,22 @@ Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 ba
 Only typer is imported here: `tfm --help` must not wait for torch.
 """
 
+import functools
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..data.errors import TfmError
+from ..data.errors import ClosedPipe, TfmError
 from .evaluate import evaluate
 from .info import info
 from .tokenize import tokenize
 from .train import train
 from .translate import translate
 
-EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 1, 2, 5, 130, 141
+EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 1, 2, 5, 130
 
 app = typer.Typer(
     help="Train your own Transformer translator from two text files, and translate with it.",
@@ -29,8 +31,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def _flushing(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, its output flushed before it returns, so that a closed pipe or a full disk is met here."""
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            _discard_stdout()
+            raise ClosedPipe from error
+        except OSError:
+            _discard_stdout()
+            raise
+
+    return run
+
+
+def _discard_stdout() -> None:
+    """Python flushes stdout once more when it exits; lets that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 for command in (tokenize, train, translate, evaluate, info):
-    app.command()(command)
+    app.command()(_flushing(command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -69,13 +96,7 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    try:
-        result = app(standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes stdout once more when it exits; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_CLOSED_PIPE
+    result = app(standalone_mode=False)
     return result if isinstance(result, int) else 0
 
 
@@ -88,7 +109,8 @@ def report(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
     if isinstance(error, TfmError):
-        _print_error(str(error))
+        if str(error):
+            _print_error(str(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _print_error("interrupted")

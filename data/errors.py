@@ -6,7 +6,8 @@
     ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
     ├── EnvironmentFault    5    disk, permission, memory, a busy run directory
     ├── TrainingDiverged    6    loss or gradient no longer finite
-    └── Interrupted   130/143    Ctrl-C or SIGTERM, after saving
+    ├── Interrupted   130/143    Ctrl-C or SIGTERM, after saving
+    └── ClosedPipe        141    whoever read our output has stopped reading; says nothing
 
 A message is one sentence or two: what, where, and the fix. Anything else that is raised is a bug in tfm (exit code 1).
 """
@@ -60,3 +61,9 @@ class Interrupted(TfmError):
     def __init__(self, message: str, signal_number: int = signal.SIGINT) -> None:
         super().__init__(message)
         self.exit_code = 128 + int(signal_number)
+
+
+class ClosedPipe(TfmError):
+    """The reader of standard output has gone: `tfm translate .. | head -1`."""
+
+    exit_code = 141

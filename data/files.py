@@ -212,7 +212,7 @@ class OutputFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.staged = path.with_name(path.name + PARTIAL)
+        self.staged = path.parent / (path.name + PARTIAL)
         if path.exists() and not path.is_file():  # a rename over /dev/stdout would remove it
             what = "is a directory" if path.is_dir() else "is not a regular file"
             raise EnvironmentFault(f"cannot write {path}: it {what}; name a file")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
@@ -17,38 +18,35 @@ def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -
     Returns:
         The parts in order, and whether a single sentence had to be cut between words (or inside a word).
     """
-    if count_tokens(text) <= max_tokens:
-        return [text], False
     parts: list[str] = []
     cut = False
     for sentence in _sentences(text):
-        joined = f"{parts[-1]} {sentence}" if parts else sentence
-        if parts and count_tokens(joined) <= max_tokens:
-            parts[-1] = joined
-        elif count_tokens(sentence) <= max_tokens:
+        if parts and _fits(parts[-1] + sentence, count_tokens, max_tokens):
+            parts[-1] += sentence
+        elif _fits(sentence, count_tokens, max_tokens):
             parts.append(sentence)
         else:
             cut = True
             parts.extend(_cut_sentence(sentence, count_tokens, max_tokens))
-    return parts, cut
+    return [part.strip() for part in parts if part.strip()] or [text], cut
+
+
+def _fits(part: str, count_tokens: Callable[[str], int], max_tokens: int) -> bool:
+    return count_tokens(part.strip()) <= max_tokens
 
 
 def _sentences(text: str) -> list[str]:
-    sentences: list[str] = []
-    start = 0
-    for end in _SENTENCE_END.finditer(text):
-        sentences.append(text[start : end.end()].strip())
-        start = end.end()
-    sentences.append(text[start:].strip())
-    return [sentence for sentence in sentences if sentence]
+    """Slices that together are the text: a space stays with the sentence before it, and none is made where none was."""
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def _cut_sentence(sentence: str, count_tokens: Callable[[str], int], max_tokens: int) -> list[str]:
-    """Halves a sentence, at the space nearest its middle if there is one, until the pieces fit."""
-    if count_tokens(sentence) <= max_tokens or len(sentence) < 2:
+    """Halves a sentence, at the space nearest its middle if there is one, until the slices fit."""
+    if _fits(sentence, count_tokens, max_tokens) or len(sentence) < 2:
         return [sentence]
     middle = len(sentence) // 2
     spaces = [place for place in (sentence.rfind(" ", 1, middle), sentence.find(" ", middle)) if place > 0]
     place = min(spaces, key=lambda space: abs(space - middle)) if spaces else middle
-    halves = sentence[:place].strip(), sentence[place:].strip()
-    return [part for half in halves if half for part in _cut_sentence(half, count_tokens, max_tokens)]
+    halves = sentence[:place], sentence[place:]
+    return [part for half in halves for part in _cut_sentence(half, count_tokens, max_tokens)]

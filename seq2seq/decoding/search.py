@@ -36,7 +36,7 @@ class Hypothesis:
 
     Attributes:
         ids: Token ids, without bos and eos.
-        log_prob: Sum of the log-probabilities of the tokens, eos included, under the model.
+        log_prob: Sum of the log-probabilities of the tokens, eos included, under the model without its control pieces.
         score: The log-probability normalised for length; what beam search ranks by.
     """
 

@@ -34,7 +34,8 @@ class Translation:
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
         tokens: Its pieces.
-        alternatives: All the hypotheses asked for with `n_best`, best first, this one included.
+        alternatives: All the hypotheses asked for with `n_best`, this one included: best first, samples in the
+            order drawn.
     """
 
     text: str
@@ -170,13 +171,7 @@ class Translator:
 
     @torch.inference_mode()
     def _search(
-        self,
-        batch: list[_Part],
-        beam_size: int,
-        alpha: float,
-        n_best: int,
-        sampling: Sampling | None,
-        first_line: int,
+        self, batch: list[_Part], beam_size: int, alpha: float, n_best: int, sampling: Sampling | None, first_line: int
     ) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
         src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)

@@ -48,7 +48,7 @@ class SetLoss:
     """Cross-entropy of a set, without label smoothing.
 
     Attributes:
-        loss: Nats per target token, eos included.
+        loss: Nats per target token, eos included; not a number for an empty set.
         num_tokens: Target tokens scored.
     """
 
@@ -77,4 +77,4 @@ def evaluate_loss(model: Transformer, batches: Iterable[TensorBatch]) -> SetLoss
         )
         total += losses.item()
         num_tokens += batch.num_tokens
-    return SetLoss(total / max(num_tokens, 1), num_tokens)
+    return SetLoss(total / num_tokens if num_tokens else math.nan, num_tokens)

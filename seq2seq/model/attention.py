@@ -29,7 +29,7 @@ def attention(
         dropout: Applied to the weights before they meet the values.
 
     Returns:
-        The output (..., T, d_v) and the weights (..., T, S), each row of which sums to 1.
+        The output (..., T, d_v) and the weights (..., T, S), before dropout, each row of which sums to 1.
     """
     scores = (q * (1 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)  # (..., T, S)
     if mask is not None:
@@ -98,11 +98,10 @@ class MultiHeadAttention(nn.Module):
 
 @contextmanager
 def attention_maps(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
-    """Records the attention weights of everything the model computes inside the block.
+    """Records the attention weights of everything the model computes inside the block. Blocks do not nest.
 
     Yields:
-        A dictionary, filled as the model runs: module name (`decoder.layers.0.cross_attn`, say) to the weights of each
-        call, (B, H, T, S).
+        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by the weights of each call, (B, H, T, S).
     """
     maps: dict[str, list[Tensor]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}

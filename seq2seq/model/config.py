@@ -1,7 +1,12 @@
 """What a Transformer is made of. A plain dataclass: no torch."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
+
+NormOrder = Literal["post", "pre"]
+Activation = Literal["relu", "gelu", "swiglu"]
+Positions = Literal["sinusoidal", "learned", "none"]
+_CHOICES = {"norm_order": get_args(NormOrder), "activation": get_args(Activation), "positions": get_args(Positions)}
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,12 @@ class ModelConfig:
     """Dropout on the attention weights."""
     feed_forward_dropout: float = 0.0
     """Dropout on the feed-forward network's hidden layer."""
-    norm_order: Literal["post", "pre"] = "post"
+    norm_order: NormOrder = "post"
     """`post`: LayerNorm(x + f(x)), the paper. `pre`: x + f(LayerNorm(x)), and one more LayerNorm after each stack."""
     norm_eps: float = 1e-5
     """Epsilon under the root in LayerNorm."""
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    activation: Activation = "relu"
+    positions: Positions = "sinusoidal"
     scale_embeddings: bool = True
     """Multiply token embeddings by sqrt(d_model) (paper section 3.4)."""
     attention_bias: bool = True
@@ -60,6 +65,9 @@ class ModelConfig:
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                problems.append(f"{name} must be one of {', '.join(choices)}, but is {getattr(self, name)!r}")
         if not 0 < self.norm_eps < 1:
             problems.append(f"norm_eps must be between 0 and 1, but is {self.norm_eps}")
         if not problems and None in (self.d_k, self.d_v) and self.d_model % self.num_heads:

@@ -13,7 +13,7 @@ class Dropout(nn.Module):
 
     On a CPU torch draws one random number per element, serially. Here one 64-bit number gives eight elements a byte
     each, and an element is kept where its byte is at least 256 * rate; the rate is therefore rounded to a multiple of
-    1/256, and the scale follows the rounded rate, so that the expectation is exact.
+    1/256 (at least one, at most 255 of them), and the scale follows the rounded rate, so that the expectation is exact.
     """
 
     def __init__(self, rate: float) -> None:

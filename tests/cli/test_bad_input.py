@@ -9,6 +9,7 @@ from helpers.command import TINY_FLAGS, Tfm, error_of, write_lines
 
 Spoil = Callable[[Path], object]
 FILES = ["--src", "train.en", "--tgt", "train.de"]
+WIDTH = ["--set", "model.d_model=100"]
 
 
 def latin1(folder: Path) -> None:
@@ -19,6 +20,10 @@ def utf16(folder: Path) -> None:
     (folder / "train.en").write_bytes("one two\n".encode("utf-16"))
 
 
+def misspelt_config(folder: Path) -> None:
+    (folder / "c.yaml").write_text("model:\n  d_modell: 9\n")
+
+
 def one_line_more(folder: Path) -> None:
     with open(folder / "train.de", "a", encoding="utf-8") as file:
         file.write("zuviel\n")
@@ -26,18 +31,18 @@ def one_line_more(folder: Path) -> None:
 
 CASES: list[tuple[str, Spoil, list[str], int, str]] = [
     ("missing file", lambda d: (d / "train.de").unlink(), FILES, 3, "cannot read train.de: no such file"),
-    ("directory", lambda d: ((d / "train.de").unlink(), (d / "train.de").mkdir()), FILES, 3, "train.de: Is a directory"),
+    ("directory", lambda d: ((d / "train.de").unlink(), (d / "train.de").mkdir()), FILES, 3, "Is a directory"),
     ("unequal line counts", one_line_more, FILES, 3, "train.en has 180 lines and train.de 181"),
     ("invalid UTF-8", latin1, FILES, 3, "train.de:2 byte 3: invalid UTF-8"),
     ("UTF-16", utf16, FILES, 3, "iconv -f utf-16"),
     ("empty corpus", lambda d: [write_lines(d / f"train.{s}", [""] * 9) for s in ("en", "de")], FILES, 3, "no usable"),
     ("empty file", lambda d: [(d / f"train.{s}").write_bytes(b"") for s in ("en", "de")], FILES, 3, "no usable"),
     ("unknown key", lambda d: None, [*FILES, "--set", "training.learing_rate=1"], 2, "did you mean 'learning_rate'?"),
-    ("impossible sizes", lambda d: None, [*FILES, "--set", "model.d_model=100", "--set", "model.num_heads=8"], 2, "try 96 or 104"),
+    ("impossible sizes", lambda d: None, [*FILES, *WIDTH, "--set", "model.num_heads=8"], 2, "try 96 or 104"),
     ("negative steps", lambda d: None, [*FILES, "--set", "training.log_every=-1"], 2, "log_every must be at least 1"),
     ("source alone", lambda d: None, FILES[:2], 2, "they must pair up"),
     ("preset's name", lambda d: None, ["--config", "mulit30k", *FILES], 2, "did you mean multi30k?"),
-    ("config key", lambda d: (d / "c.yaml").write_text("model:\n  d_modell: 9\n"), ["--config", "c.yaml", *FILES], 2, "c.yaml:2: unknown key"),
+    ("config key", misspelt_config, ["--config", "c.yaml", *FILES], 2, "c.yaml:2: unknown"),
     ("duration", lambda d: None, [*FILES, "--max-time", "soon"], 2, "90s, 20m or 8h"),
     ("tokenizer", lambda d: None, [*FILES, "--tokenizer", "nowhere"], 4, "not a tokenizer directory"),
     ("init-from", lambda d: None, [*FILES, "--init-from", "nowhere"], 4, "nowhere is not a run"),

@@ -34,9 +34,8 @@ def test_people_read_lines_with_signatures(tfm: Tfm, corpus: Path, tiny_run: Pat
 def test_several_references_in_a_tsv(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
     hypotheses = tfm("translate", "--run", tiny_run, "--input", "dev.en", "--beam-size", 1).stdout.decode().split("\n")
     write_lines(corpus / "refs.tsv", [f"something else\t{line}" for line in hypotheses[:-1]])
-    done = tfm(
-        "evaluate", "--run", tiny_run, "--src", "dev.en", "--tgt", "refs.tsv", "--beam-size", 1, "--metric", "exact", "--json"
-    )  # fmt: skip
+    flags = ["--src", "dev.en", "--tgt", "refs.tsv", "--beam-size", 1, "--metric", "exact", "--json"]
+    done = tfm("evaluate", "--run", tiny_run, *flags)
     assert json.loads(done.stdout)["scores"]["exact"] == 100.0
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tfm.data.cleaning import clean
 from tfm.data.sentences import split_text
 

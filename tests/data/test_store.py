@@ -180,7 +180,7 @@ def test_full_disk_is_the_environments_fault(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(store_module.pa, "OSFile", fail)
+    monkeypatch.setattr(pa, "OSFile", fail)
     with pytest.raises(EnvironmentFault, match=rf"cannot write .*store: {message}"):
         build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
     assert list(tmp_path.iterdir()) == []

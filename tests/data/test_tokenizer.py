@@ -1,13 +1,16 @@
 """Tokenizers: every text comes back, no text becomes a control piece, and the same corpus builds the same bytes."""
 
+import io
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,7 +164,7 @@ def test_exact_size_is_met_without_a_note() -> None:
 @pytest.mark.parametrize("sentences", [[], ["", " \t", "\u200b"], ["x" * 5000]])
 @pytest.mark.parametrize("separate", [False, True])
 def test_no_usable_line(sentences: list[str], separate: bool) -> None:
-    with pytest.raises(DataError, match="no usable line to build the .*vocabulary from"):
+    with pytest.raises(DataError, match=r"no usable line to build the .*vocabulary from"):
         build_tokenizer(sentences, sentences, TokenizerConfig(separate=separate))
 
 
@@ -222,7 +225,7 @@ def test_interruption_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
             children.append(self)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(tokenizer_module.subprocess, "Popen", Interrupted)
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         build()
     for child in children:
@@ -233,7 +236,7 @@ def test_interruption_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_module.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(DataError, match="could not build the vocabulary: its process ended with 1"):
         build()
 
@@ -315,10 +318,6 @@ def test_foreign_bytes_are_no_vocabulary(model: bytes) -> None:
 
 
 def test_foreign_model_is_no_vocabulary() -> None:
-    import io
-
-    import sentencepiece
-
     model = io.BytesIO()
     train: Callable[..., None] = sentencepiece.SentencePieceTrainer.train  # pyright: ignore[reportAttributeAccessIssue]
     train(sentence_iterator=iter(["a b c d"] * 9), model_writer=model, vocab_size=9, model_type="bpe", minloglevel=2)

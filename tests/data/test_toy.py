@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tfm.data.toy import ALL_DETERMINERS, adjectives_for, split_of, toy_pairs
 from tfm.data.toy.grammar import (
     Clause,

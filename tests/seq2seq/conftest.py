@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from tfm.data.config import TokenizerConfig
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.checkpoint import ModelDescription, model_tensors, write_checkpoint

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+
 from tfm.data import files
 from tfm.data.errors import EnvironmentFault, ModelError
 from tfm.seq2seq import checkpoint
@@ -36,7 +38,6 @@ from tfm.seq2seq.checkpoint import (
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.transformer import Transformer
-from torch import Tensor
 
 CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
 FILES = ["ema.safetensors", "manifest.json", "model.json", "model.safetensors", "optimizer.safetensors", "state.json"]

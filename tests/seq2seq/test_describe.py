@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tfm.data.errors import ModelError
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.checkpoint import checkpoint_path, load_model

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tfm.data.errors import UsageError
 from tfm.seq2seq.device import pick_device, pick_precision
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tfm.seq2seq.decoding.search import SearchState
 from torch import Tensor
+
+from tfm.seq2seq.decoding.search import SearchState
 
 BOS, EOS = -1, 0
 

@@ -7,6 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
 from tfm.data.batching import pad_sources
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.decoding.beam import beam_search
@@ -14,8 +17,6 @@ from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily
 from tfm.seq2seq.decoding.search import Hypothesis, SearchState
 from tfm.seq2seq.model.transformer import Transformer
-from torch import Tensor
-from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from .conftest import CertainPath, FakeLanguage

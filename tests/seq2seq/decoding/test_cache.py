@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from tfm.seq2seq.decoding.beam import beam_search
 from tfm.seq2seq.decoding.cache import DecoderCache, LayerKeysValues, decoding_step
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.transformer import Transformer
-from torch import Tensor, nn
 
 V, BOS, EOS = 11, 2, 3
 SRC = torch.tensor([[4, 5, 6, 7, 3], [8, 3, 0, 0, 0], [9, 10, 4, 3, 0]])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tfm.seq2seq.decoding.config import DecodingConfig
 
 

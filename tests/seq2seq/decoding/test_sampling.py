@@ -8,8 +8,9 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tfm.seq2seq.decoding.sampling import Sampling, restricted_distribution, sample_tokens
 from torch import Tensor
+
+from tfm.seq2seq.decoding.sampling import Sampling, restricted_distribution, sample_tokens
 
 
 def random_log_probs(seed: int, rows: int = 1, vocabulary: int = 8) -> Tensor:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tfm.seq2seq.decoding.search import finished, force_eos, length_normaliser
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
+
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import ModelError
 from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
@@ -16,7 +18,6 @@ from tfm.seq2seq.decoding import translator as translator_module
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.sampling import Sampling
 from tfm.seq2seq.model.transformer import Transformer
-from torch.nn import functional as F
 
 LINES = [
     "the cat sees the house.",

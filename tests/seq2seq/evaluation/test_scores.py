@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+
 from tfm.seq2seq.evaluation.scores import LOWER_IS_BETTER, METRICS, edit_distance, score, word_error_rate
 
 HYPOTHESES = ["the cat sat on the mat .", "a dog barks at the tall man", "it rains", "he went home very late today"]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tfm.data.batching import make_batch
 from tfm.data.errors import ModelError
 from tfm.seq2seq.checkpoint import checkpoint_path

@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
+
 import tfm.seq2seq.model
 from tfm.seq2seq.model import ModelConfig
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfm.seq2seq.model.dropout import Dropout
 from torch import Tensor
+
+from tfm.seq2seq.model.dropout import Dropout
 
 N = 2**18
 RATES = [0.1, 0.25, 0.5, 0.9]

@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.embedding import (
     Embedding,
@@ -13,8 +16,6 @@ from tfm.seq2seq.model.embedding import (
     build_positions,
     sinusoidal_positions,
 )
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 V, D = 11, 16
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.feed_forward import FeedForward
-from torch import Tensor, nn
 
 B, S, D = 2, 3, 16
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.attention import KeysValues
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual, build_attention
 from tfm.seq2seq.model.masks import causal_mask
-from torch import Tensor, nn
 
 B, S, T, D = 2, 6, 4, 16
 

@@ -1,6 +1,7 @@
 """Masks: True where attending is allowed."""
 
 import torch
+
 from tfm.seq2seq.model.attention import attention
 from tfm.seq2seq.model.masks import additive_mask, causal_mask, padding_mask
 

@@ -8,12 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
+
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.attention import KeysValues, MultiHeadAttention
 from tfm.seq2seq.model.embedding import LearnedPositions
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfm.seq2seq.model.transformer import Transformer, count_parameters
-from torch import Tensor, nn
 
 BuildModel = Callable[..., Transformer]
 TinyConfig = Callable[..., ModelConfig]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tfm.configs import RunConfig, merge, parse_config, render_config
 from tfm.seq2seq.training.interrupts import Interrupts
 from tfm.seq2seq.training.run import TrainingResult, train

@@ -6,10 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfm.seq2seq.training import loss as loss_module
-from tfm.seq2seq.training.loss import fused_linear_cross_entropy, label_smoothed_cross_entropy, training_loss
 from torch import Tensor
 from torch.nn import functional as F
+
+from tfm.seq2seq.training import loss as loss_module
+from tfm.seq2seq.training.loss import fused_linear_cross_entropy, label_smoothed_cross_entropy, training_loss
 
 PAD = 0
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.optimizer import MovingAverage, build_optimizer, optimizer_tensors, restore_optimizer

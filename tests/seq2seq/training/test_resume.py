@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, UsageError
 from tfm.data.files import DirectoryLock, sha256_file
 from tfm.seq2seq.checkpoint import checkpoint_path, list_checkpoints

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.schedule import learning_rate, same_up_to
 

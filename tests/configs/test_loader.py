@@ -1,0 +1,419 @@
+"""The loader: each mistake in a configuration is named with its line and, where there is one, its cure."""
+
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.configs import load_config, merge, parse_config, preset_names, render_config
+from tfm.configs.loader import parse_assignment
+from tfm.configs.run import RunConfig
+from tfm.data.errors import UsageError
+
+SECTIONS: dict[str, list[str]] = {
+    section.name: [key.name for key in fields(section.default_factory)]  # pyright: ignore[reportArgumentType]
+    for section in fields(RunConfig)
+}
+KEYS = [(section, key) for section, keys in SECTIONS.items() for key in keys]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[str | bytes], dict[str, Any]]:
+    """Loads a file of this content."""
+
+    def load(content: str | bytes) -> dict[str, Any]:
+        path = tmp_path / "my.yaml"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return load_config(str(path))
+
+    return load
+
+
+@pytest.fixture
+def complaint(load: Callable[[str | bytes], dict[str, Any]], tmp_path: Path) -> Callable[[str | bytes], str]:
+    """What the loader says about a file of this content, without the directory."""
+
+    def complaint(content: str | bytes) -> str:
+        with pytest.raises(UsageError) as error:
+            load(content)
+        return str(error.value).replace(f"{tmp_path}/", "")
+
+    return complaint
+
+
+Complaint = Callable[[str | bytes], str]
+
+
+def problem(tree: dict[str, Any]) -> str:
+    with pytest.raises(UsageError) as error:
+        parse_config(tree)
+    return str(error.value)
+
+
+# Good files
+
+
+def test_only_what_the_file_says(load: Callable[[str | bytes], dict[str, Any]]) -> None:
+    assert load("model:\n  d_model: 64  # small\n") == {"model": {"d_model": 64}}
+    assert load("") == load("# nothing\n") == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffmodel: {d_model: 64}\n",
+        "model:\r\n  d_model: 64\r\n",
+        "{model: {d_model: 64}}",
+    ],
+)
+def test_spellings_of_one_setting(load: Callable[[str | bytes], dict[str, Any]], content: str) -> None:
+    assert load(content) == {"model": {"d_model": 64}}
+
+
+def test_numbers_with_exponents(load: Callable[[str | bytes], dict[str, Any]]) -> None:
+    rates = [load(f"training: {{learning_rate: {rate}}}") for rate in ("0.001", "1e-3", "1.0e-3", "1E-3")]
+    assert [parse_config(tree).training.learning_rate for tree in rates] == [0.001] * 4
+
+
+# Unknown keys
+
+
+def typos(word: str) -> list[str]:
+    """Every deletion, doubling and swap of a letter, and replacement by a wrong one."""
+    found: list[str] = []
+    for place in range(len(word)):
+        start, letter, end = word[:place], word[place], word[place + 1 :]
+        found += [
+            start + end,
+            start + letter + letter + end,
+            start + ("x" if letter != "x" else "y") + end,
+        ]
+        if end:
+            found.append(start + end[0] + letter + end[1:])
+    return found
+
+
+def test_one_letter_wrong_gets_the_right_name() -> None:
+    right = total = 0
+    wrong: list[str] = []
+    for section, key in KEYS:
+        names = {name for _, name in KEYS}
+        for typo in sorted(set(typos(key)) - names - {""}):
+            if any(typo in typos(other) for other in names - {key}):
+                continue  # as near to another key
+            total += 1
+            if f"unknown key '{section}.{typo}'; did you mean '{key}'?" in problem({section: {typo: 1}}):
+                right += 1
+            else:
+                wrong.append(f"{typo} for {key}")
+    assert total > 1500
+    assert right / total >= 0.95, wrong
+
+
+@pytest.mark.parametrize(
+    ("typo", "section"),
+    [("modle", "model"), ("traning", "training"), ("tokeniser", "tokenizer")],
+)
+def test_unknown_section(complaint: Complaint, typo: str, section: str) -> None:
+    assert complaint(f"# mine\n{typo}:\n  x: 1\n") == f"my.yaml:2: unknown key '{typo}'; did you mean '{section}'?"
+
+
+def test_unknown_key_with_nothing_near_lists_what_there_is(
+    complaint: Complaint,
+) -> None:
+    assert complaint("wings: 2\n") == f"my.yaml:1: unknown key 'wings'; known: {', '.join(SECTIONS)}"
+    assert complaint("decoding:\n  wings: 2\n").endswith(f"known: {', '.join(SECTIONS['decoding'])}")
+
+
+def test_key_in_the_wrong_section_is_sent_to_the_right_one() -> None:
+    for section, key in KEYS:
+        for elsewhere in set(SECTIONS) - {section}:
+            assert f"did you mean '{section}.{key}'?" in problem({elsewhere: {key: 1}})
+        if key not in SECTIONS:
+            assert f"unknown key '{key}'; did you mean '{section}.{key}'?" in problem({key: 1})
+
+
+def test_several_mistakes_are_named_at_once_with_their_lines(
+    complaint: Complaint,
+) -> None:
+    said = complaint("training:\n  learing_rate: 1\n  warmup_steps: soon\nmodle:\n  x: 1\ntokenizer:\n  type: magic\n")
+    assert sorted(said.splitlines()) == [
+        "my.yaml:2: unknown key 'training.learing_rate'; did you mean 'learning_rate'?",
+        "my.yaml:3: training.warmup_steps must be a valid integer, unable to parse string as an integer, but is 'soon'",
+        "my.yaml:4: unknown key 'modle'; did you mean 'model'?",
+        "my.yaml:7: tokenizer.type must be 'unigram', 'bpe', 'char' or 'word', but is 'magic'",
+    ]
+
+
+# Values
+
+
+def test_impossible_values_are_named_with_their_lines(complaint: Complaint) -> None:
+    said = complaint("model:\n  dropout: 1\n  d_model: 0\n")
+    assert said.splitlines() == [
+        "my.yaml:3: d_model must be at least 1, but is 0",
+        "my.yaml:2: dropout must be at least 0 and below 1, but is 1.0",
+    ]
+
+
+def test_heads_that_do_not_divide_the_width_offer_widths_that_do(
+    complaint: Complaint,
+) -> None:
+    said = complaint("model:\n  d_model: 100\n  num_heads: 8\n")
+    assert said == "my.yaml:2: d_model 100 is not divisible by num_heads 8 (try 96 or 104, or set d_k and d_v)"
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf", "1e400", "-1e400", "-1"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "training.learning_rate",
+        "training.weight_decay",
+        "training.max_grad_norm",
+        "training.label_smoothing",
+        "training.ema_decay",
+        "training.adam_eps",
+        "training.seed",
+        "training.max_steps",
+        "training.decay_fraction",
+        "model.d_model",
+        "model.dropout",
+        "model.norm_eps",
+        "tokenizer.vocab_size",
+        "tokenizer.character_coverage",
+        "data.max_length_ratio",
+        "decoding.beam_size",
+        "decoding.length_penalty",
+        "decoding.max_length_factor",
+    ],
+)
+def test_numbers_that_are_none_are_refused(complaint: Complaint, key: str, value: str) -> None:
+    section, name = key.split(".")
+    said = complaint(f"{section}:\n  {name}: {value}\n")
+    assert said.startswith("my.yaml:2: ") and f"{name} must be" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("digits", ["9" * 30, "9" * 5000])
+def test_huge_numbers_are_refused(complaint: Complaint, digits: str) -> None:
+    assert complaint(f"tokenizer:\n  vocab_size: {digits}\n").startswith("my.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "model:\n  d_model: wide\n",
+            "my.yaml:2: model.d_model must be a valid integer",
+        ),
+        (
+            "model:\n  d_model: 64.5\n",
+            "my.yaml:2: model.d_model must be a valid integer",
+        ),
+        (
+            "model:\n  d_model: [64]\n",
+            "my.yaml:2: model.d_model must be a valid integer",
+        ),
+        ("model:\n  d_model:\n", "my.yaml:2: model.d_model must be a valid integer"),
+        (
+            "data:\n  src: a.txt\n",
+            "my.yaml:2: data.src must be a valid list, but is 'a.txt'",
+        ),
+        (
+            "data:\n  src:\n    - 5\n",
+            "my.yaml:2: data.src.0 must be a valid string, but is 5",
+        ),
+        (
+            "training:\n  adam_betas: [0.9]\n",
+            "my.yaml:2: training.adam_betas.1 Field required",
+        ),
+        (
+            "training:\n  seed: 2020-01-01\n",
+            "my.yaml:2: training.seed must be a valid integer",
+        ),
+        (
+            "training:\n  max_time: soon\n",
+            "my.yaml:2: max_time: a duration is a number with a unit",
+        ),
+        ("model: 5\n", "my.yaml:1: model must be a section of settings, but is 5"),
+        ("model:\n", "my.yaml:1: model must be a section of settings, but is None"),
+        (
+            "model: [d_model]\n",
+            "my.yaml:1: model must be a section of settings, but is ['d_model']",
+        ),
+        ("1: 2\n", "my.yaml:1: 1 Keys must be strings"),
+    ],
+)
+def test_wrong_types(complaint: Complaint, content: str, message: str) -> None:
+    assert complaint(content).startswith(message)
+
+
+# YAML
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "model:\n\td_model: 3\n",
+            "my.yaml:2:1: found character '\\t' that cannot start any token",
+        ),
+        (
+            "model:\n  d_model: 3\n  d_model: 4\n",
+            'my.yaml:3:3: found duplicate key "d_model"',
+        ),
+        ("model: {}\nmodel: {}\n", 'my.yaml:2:1: found duplicate key "model"'),
+        ("a: b: c\n", "my.yaml:1:5: mapping values are not allowed here"),
+        ("model: {d_model: 3\n", "my.yaml:2:1: expected ',' or '}'"),
+        ("model: {}\n---\nmodel: {}\n", "my.yaml:2:1: but found another document"),
+        (
+            "a: !!python/object/apply:os.system [ls]\n",
+            "my.yaml:1:4: could not determine a constructor",
+        ),
+        ("a: &x {}\nb: *x\n", "my.yaml: YAML aliases are not allowed"),
+        ("a: &x {c: 1}\nb:\n  <<: *x\n", "my.yaml: YAML aliases are not allowed"),
+        ("- model\n", "my.yaml: a configuration is a mapping of sections to settings"),
+        ("text\n", "my.yaml: a configuration is a mapping of sections to settings"),
+        ("5\n", "my.yaml: a configuration is a mapping of sections to settings"),
+        ("a: \0\n", "my.yaml: not valid YAML: unacceptable character"),
+        ("[" * 2000 + "]" * 2000, "my.yaml: nested too deeply for a configuration"),
+        (b"model: \xff\n", "my.yaml is not UTF-8"),
+        ("model: {}\n".encode("utf-16"), "my.yaml is not UTF-8"),
+        ("#" * 64_001, "my.yaml is larger than a configuration can be (64,000 bytes)"),
+    ],
+)
+def test_files_that_are_no_configuration(complaint: Complaint, content: str | bytes, message: str) -> None:
+    assert complaint(content).startswith(message)
+
+
+def test_bomb_of_aliases_is_refused_unexpanded(complaint: Complaint) -> None:
+    levels = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 30))
+    assert "aliases are not allowed" in complaint(f"a0: &a0 [x]\n{levels}")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(max_size=60) | st.text(alphabet="model:{}[]&*!|>-?#%@'\" \n\t,0.", max_size=60))
+def test_any_text_is_a_configuration_or_a_usage_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(text.encode())
+    try:
+        assert isinstance(load_config(str(path)), dict)
+    except UsageError as error:
+        assert "any.yaml" in str(error)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*none\.yaml: No such file or directory"):
+        load_config(str(tmp_path / "none.yaml"))
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(UsageError, match=r"cannot read .*folder\.yaml: Is a directory"):
+        load_config(str(tmp_path / "folder.yaml"))
+
+
+# --set
+
+
+@pytest.mark.parametrize(
+    ("assignment", "tree"),
+    [
+        ("training.seed=3", {"training": {"seed": 3}}),
+        (" training.seed =3", {"training": {"seed": 3}}),
+        ("training.max_time=20m", {"training": {"max_time": "20m"}}),
+        ("training.max_time=null", {"training": {"max_time": None}}),
+        (
+            "training.adam_betas=[0.9, 0.999]",
+            {"training": {"adam_betas": [0.9, 0.999]}},
+        ),
+        ("data.src=[a=b.txt]", {"data": {"src": ["a=b.txt"]}}),
+        ("model.scale_embeddings=false", {"model": {"scale_embeddings": False}}),
+    ],
+)
+def test_assignments(assignment: str, tree: dict[str, Any]) -> None:
+    assert parse_assignment(assignment) == tree
+
+
+@pytest.mark.parametrize("assignment", ["", "x", "=", "seed=3", "training.seed", "training=3"])
+def test_assignments_of_another_form(assignment: str) -> None:
+    with pytest.raises(UsageError, match=r"--set takes section\.key=value, such as .*, not "):
+        parse_assignment(assignment)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("training.sed=3", "unknown key 'training.sed'; did you mean 'seed'?"),
+        ("trainin.seed=3", "unknown key 'trainin'; did you mean 'training'?"),
+        (
+            "model.learning_rate=3",
+            "unknown key 'model.learning_rate'; did you mean 'training.learning_rate'?",
+        ),
+        ("training.seed=soon", "training.seed must be a valid integer"),
+        ("training.seed=[", "expected the node content"),
+        ("training.seed=a: b", "mapping values are not allowed here"),
+    ],
+)
+def test_assignments_that_are_wrong(assignment: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_assignment(assignment)
+    assert str(error.value).startswith(f"--set {assignment}") and message in str(error.value)
+
+
+def test_assignments_are_judged_with_the_settings_they_change() -> None:
+    """100 is no multiple of the default number of heads, but it is one of the preset's."""
+    tree = merge(load_config("toy"), parse_assignment("model.d_model=100"))
+    assert parse_config(tree).model.d_model == 100
+    with pytest.raises(UsageError, match="d_model 102 is not divisible by num_heads 4"):
+        parse_config(merge(load_config("toy"), parse_assignment("model.d_model=102")))
+
+
+# Merging and rendering
+
+
+def test_merge() -> None:
+    base = {"model": {"d_model": 64, "d_ff": 128}, "data": {"src": ["a"]}}
+    over = {
+        "model": {"d_ff": 256},
+        "data": {"src": ["b", "c"]},
+        "training": {"seed": 2},
+    }
+    merged = merge(base, over)
+    assert merged == {
+        "model": {"d_model": 64, "d_ff": 256},
+        "data": {"src": ["b", "c"]},
+        "training": {"seed": 2},
+    }
+    assert base == {"model": {"d_model": 64, "d_ff": 128}, "data": {"src": ["a"]}}, "the base is not changed"
+
+
+@pytest.mark.parametrize("name", [*preset_names(), None])
+def test_rendered_configuration_is_read_back(load: Callable[[str | bytes], dict[str, Any]], name: str | None) -> None:
+    config = parse_config(load_config(name) if name else {})
+    text = render_config(config)
+    assert parse_config(load(text)) == config
+    assert list(load(text)) == list(SECTIONS)
+    assert all(list(load(text)[section]) == keys for section, keys in SECTIONS.items())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Co", "Cn"])),
+    st.floats(0, 1, exclude_max=True),
+    st.floats(0, 1e6, exclude_min=True),
+)
+def test_odd_values_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, path: str, share: float, rate: float
+) -> None:
+    config = parse_config(
+        {
+            "data": {"src": [path, "no", "1e3", "~"]},
+            "model": {"dropout": share},
+            "training": {"learning_rate": rate},
+        }
+    )
+    written = tmp_path_factory.getbasetemp() / "odd.yaml"
+    written.write_text(render_config(config), "utf-8")
+    assert asdict(parse_config(load_config(str(written)))) == asdict(config)
