@@ -7,6 +7,7 @@
 
 PYTHON ?= python3
 TORCH_INDEX ?=
+DEMO_RUN ?= runs/toy
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
@@ -36,9 +37,9 @@ $(VENV)/development: $(VENV)/installed
 	@touch $@
 
 demo: $(VENV)/installed
-	@$(BIN)/tfm train
-	@$(BIN)/tfm evaluate --run runs/toy --data toy --metric exact --examples 5
-	$(BIN)/tfm translate --run runs/toy "the old woman gives the child two red apples"
+	@$(BIN)/tfm train --run $(DEMO_RUN)
+	@$(BIN)/tfm evaluate --run $(DEMO_RUN) --data toy --metric exact --examples 5
+	$(BIN)/tfm translate --run $(DEMO_RUN) "the old woman gives the child two red apples"
 
 test: $(VENV)/development
 	@$(BIN)/python -m pytest --quiet

@@ -21,7 +21,7 @@ _CHUNK_LINES = 1000
 def translate(
     text: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]..", help="Sentences; without any, lines come from --input or stdin."),
+        typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin."),
     ] = None,
     run: Run = None,
     checkpoint: Checkpoint = "best",

@@ -1,0 +1,111 @@
+"""Every command in the README runs: the long ones shortened, on small files under the same names."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.command import TFM, TINY_FLAGS, write_lines
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    """The lines of all plain blocks that begin with a command, continuation lines joined."""
+    lines = "\n".join(blocks("")).replace("\\\n", " ").splitlines()
+    return [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith(("tfm ", "cat ", "make "))]
+
+
+def shortened(command: str) -> str:
+    """The command, its training cut to a few steps of a tiny model."""
+    command = re.sub(r"(?<!\S)tfm(?!\S)", shlex.quote(str(TFM)), command)
+    if "train " not in command + " " or "tfm translate" in command:
+        return command
+    if " train" in command.partition("--")[0]:
+        command = re.sub(r"--max-(steps|time) \S+", "", command)
+        return f"{command} --max-steps 2 {shlex.join(TINY_FLAGS)}"
+    return command
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the files that the README names, small."""
+    folder = tmp_path_factory.mktemp("readme")
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    src = [" ".join(words[(i + j * j) % 10] for j in range(1 + i % 7)) for i in range(120)]
+    tgt = [" ".join(reversed(line.split())) for line in src]
+    files = {
+        "": ["train.en", "train.de", "test.en", "test.de"],
+        "multi30k": ["train.en", "train.de", "valid.en", "valid.de", "test2016.en", "test2016.de"],
+        "scan": ["simple.train.src", "simple.train.tgt", "simple.test.src", "simple.test.tgt"],
+        "cmudict_g2p": [f"{part}.{side}" for part in ("train", "valid", "test") for side in ("src", "tgt")],
+    }
+    for directory, names in files.items():
+        (folder / directory).mkdir(exist_ok=True)
+        for name in names:
+            write_lines(folder / directory / name, src if name.endswith(("en", "src")) else tgt)
+    write_lines(folder / "cmudict_g2p" / "test.refs.tsv", [f"{line}\t{line} x" for line in tgt])
+    return folder
+
+
+def test_the_readme_has_commands() -> None:
+    assert sum(command.startswith("tfm ") for command in commands()) >= 12
+
+
+def test_every_make_target_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for command in commands():
+        if command.startswith("make "):
+            assert re.search(rf"^{command.split()[1]}:", makefile, re.MULTILINE), command
+
+
+def test_every_tfm_command_runs_in_order(workplace: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TFM_CORPORA": str(workplace)}
+    for command in commands():
+        if command.startswith("make "):
+            continue
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", shortened(command)],
+            cwd=workplace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+def test_the_python_of_the_readme_runs(workplace: Path) -> None:
+    assert (workplace / "runs" / "mine").is_dir(), "the commands above have trained it"
+    for code in blocks("python"):
+        done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+def test_the_tree_is_the_tree() -> None:
+    tree = next(block for block in blocks("") if block.startswith("cli/"))
+    named = [line.split()[0].rstrip("/") for line in tree.splitlines()]
+    assert all((ROOT / name).is_dir() or list(ROOT.glob(f"*/{name}")) for name in named), named
+    ignored = {"build", "dist", "runs"}
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "." and "egg" not in path.name}
+    assert folders - ignored <= set(named)
+
+
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="needs the git checkout")
+def test_no_path_of_a_machine_is_written_down() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in listed:
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".yaml", ".yml", ".toml", ".txt", "") and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"/(root|home|work)/", text), name

@@ -1,0 +1,46 @@
+"""Real input, trained and scored by the command line. Minutes each; needs the corpora."""
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers.command import run_command
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+
+
+def train_and_score(
+    tmp_path: Path, preset: str, train: dict[str, Path], test: tuple[Path, Path], metrics: list[str], *flags: object
+) -> dict[str, float]:
+    files = [flag for name, path in train.items() for flag in (f"--{name}", path)]
+    options = {"cwd": tmp_path, "timeout": 7000, "env": {"OMP_NUM_THREADS": "2"}}
+    done = run_command("train", "--config", preset, *files, **options)  # pyright: ignore[reportArgumentType]
+    assert done.returncode == 0, done.stderr.decode()
+    wanted = [flag for name in metrics for flag in ("--metric", name)]
+    done = run_command("evaluate", "--src", test[0], "--tgt", test[1], *wanted, *flags, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)["scores"]
+
+
+def test_multi30k_reaches_35_bleu(tmp_path: Path, corpora: Path) -> None:
+    folder = corpora / "multi30k"
+    train = {"src": folder / "train.en", "tgt": folder / "train.de"}
+    dev = {"dev-src": folder / "valid.en", "dev-tgt": folder / "valid.de"}
+    test = folder / "test2016.en", folder / "test2016.de"
+    assert train_and_score(tmp_path, "multi30k", train | dev, test, ["bleu"])["bleu"] >= 35
+
+
+def test_scan_simple_is_solved(tmp_path: Path, corpora: Path) -> None:
+    folder = corpora / "scan"
+    train = {"src": folder / "simple.train.src", "tgt": folder / "simple.train.tgt"}
+    test = folder / "simple.test.src", folder / "simple.test.tgt"
+    assert train_and_score(tmp_path, "scan", train, test, ["exact"])["exact"] >= 99.5
+
+
+def test_cmudict_letters_to_phones(tmp_path: Path, corpora: Path) -> None:
+    folder = corpora / "cmudict_g2p"
+    train = {"src": folder / "train.src", "tgt": folder / "train.tgt"}
+    dev = {"dev-src": folder / "valid.src", "dev-tgt": folder / "valid.tgt"}
+    test = folder / "test.src", folder / "test.refs.tsv"
+    scores = train_and_score(tmp_path, "g2p", train | dev, test, ["exact", "wer"])
+    assert 100 - scores["exact"] <= 30  # share of words with any wrong phone
