@@ -57,10 +57,12 @@ def train(
     started = time.monotonic()
     from ..configs import merge, parse_config, render_config
     from ..configs.loader import parse_assignment
-    from ..data.errors import Interrupted
+    from ..data.errors import Interrupted, UsageError
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
 
+    if tokenizer is not None and init_from is not None:
+        raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
     flags: dict[str, dict[str, Any]] = {
         "data": {
             "src": _strings(src),
@@ -96,9 +98,10 @@ def train(
 
     console = Console()
     if dry_run:
-        from ..seq2seq.training.run import dry_run as plan
+        from ..seq2seq.training.dry_run import dry_run as describe
 
-        print("\n".join(plan(settings, tokenizer=tokenizer, reporter=console)))
+        own = tokenizer if init_from is None else init_from / "tokenizer"
+        print("\n".join(describe(settings, tokenizer=own, reporter=console)))
         return
     directory = run or Path("runs") / _default_name(config, settings.data)
     _refuse_other_configuration(directory, settings)

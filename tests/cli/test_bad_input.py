@@ -46,6 +46,7 @@ CASES: list[tuple[str, Spoil, list[str], int, str]] = [
     ("duration", lambda d: None, [*FILES, "--max-time", "soon"], 2, "90s, 20m or 8h"),
     ("tokenizer", lambda d: None, [*FILES, "--tokenizer", "nowhere"], 4, "not a tokenizer directory"),
     ("init-from", lambda d: None, [*FILES, "--init-from", "nowhere"], 4, "nowhere is not a run"),
+    ("two tokenizers", lambda d: None, [*FILES, "--init-from", "a", "--tokenizer", "b"], 2, "leave --tokenizer out"),
     ("spec", lambda d: None, ["--data", "train.en"], 2, "cannot tell the format of train.en"),
 ]  # fmt: skip
 

@@ -1,0 +1,42 @@
+"""What a run would be, without making it."""
+
+import tempfile
+from pathlib import Path
+
+import torch
+
+from ..model.transformer import count_parameters
+from .prepare import RunSettings, StoreBatches, prepare_data
+from .reporter import Reporter
+
+
+def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter) -> list[str]:
+    """Says what a run would be, without making it; everything is built in a temporary directory.
+
+    Returns:
+        Lines about sizes, parameters, tokens and steps per epoch.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        prepared = prepare_data(settings, Path(directory), given_tokenizer=tokenizer, reporter=reporter)
+        config, model = settings.training, settings.model
+        sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
+        joint = prepared.tokenizer.joint
+        parameters = count_parameters(model, src_vocab_size=sizes[0], tgt_vocab_size=sizes[1], shared_vocab=joint)
+        batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
+        steps = -(-batches // config.grad_accum_steps)
+        report = prepared.train.report
+        budget = f"max_time {config.max_time}" if config.max_time else f"max_steps {config.max_steps:,}"
+        copies = 4 + bool(config.ema_decay)
+        return [
+            f"vocabulary      {sizes[0]:,} pieces, joint"
+            if joint
+            else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
+            f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
+            f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
+            f"parameters      {parameters:,} ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer)",
+            f"training data   {report.kept:,} pairs,"
+            f" {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
+            f"validation      {len(prepared.dev_pairs):,} pairs",
+            f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
+            f"training        {budget}" + ("" if config.max_time else f" = {config.max_steps / steps:.1f} epochs"),
+        ]

@@ -1,0 +1,143 @@
+"""The loop itself: it overfits one batch, accumulates as if in one, plans its length, stops when gradients go bad."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tfm.data.batching import make_batch
+from tfm.data.errors import TrainingDiverged
+from tfm.data.tokenizer import BOS_ID, EOS_ID
+from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
+from tfm.seq2seq.decoding.greedy import extend_greedily
+from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
+from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.loop import PLAN_STEP, Hooks, Progress, Trainer
+from tfm.seq2seq.training.optimizer import build_optimizer
+
+PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
+
+
+class FixedBatches:
+    """The same batches in every epoch."""
+
+    def __init__(self, *batches: TensorBatch) -> None:
+        self.batches = batches
+
+    def num_batches(self, epoch: int) -> int:
+        del epoch
+        return len(self.batches)
+
+    def load(self, epoch: int, index: int) -> TensorBatch:
+        del epoch
+        return self.batches[index]
+
+
+def batch(*rows: int) -> TensorBatch:
+    return to_tensors(make_batch([PAIRS[row] for row in rows]), torch.device("cpu"))
+
+
+def build_model(dropout: float = 0.0) -> Transformer:
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "d_ff": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = ModelConfig(**sizes, max_seq_len=12, dropout=dropout, norm_order="pre")
+    return Transformer(config, src_vocab_size=12, tgt_vocab_size=12, shared_vocab=True)
+
+
+def trainer(model: Transformer, batches: FixedBatches, hooks: Hooks | None = None, **settings: Any) -> Trainer:
+    defaults = {"learning_rate": 1e-2, "warmup_steps": 1, "schedule": "constant", "label_smoothing": 0.0}
+    config = TrainingConfig(**(defaults | {"validate_every": 10_000, "checkpoint_every": 10_000} | settings))
+    optimizer = build_optimizer(model, config)
+    return Trainer(
+        model, optimizer, None, config, batches, max_steps=None if hooks and hooks.plan_steps else config.max_steps,
+        hooks=hooks or Hooks(), progress=Progress(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_one_batch_is_learnt_by_heart(precision: torch.dtype) -> None:
+    model = build_model()
+    training = trainer(model, FixedBatches(batch(0, 1, 2, 3)), max_steps=200, log_every=200)
+    training.dtype = precision
+    logged: list[dict[str, Any]] = []
+    training.hooks.log = logged.append
+    training.run()
+    model.eval()
+    with torch.inference_mode():
+        cache = DecoderCache(model, batch(0, 1, 2, 3).src)
+        found = extend_greedily(decoding_step(model), cache, max_lengths=[9] * 4, bos_id=BOS_ID, eos_id=EOS_ID)
+    assert [hypothesis.ids for hypothesis in found] == [tgt for _, tgt in PAIRS]
+    assert all(hypothesis.log_prob > -0.1 for hypothesis in found)
+    assert logged[0]["step"] == 200
+
+
+def test_accumulated_batches_give_the_gradient_of_one_batch_of_all_their_tokens() -> None:
+    """The loss is normalised by all the tokens, however unevenly they are spread over the batches."""
+    whole, parts = build_model(), build_model()
+    once = {"max_steps": 1, "max_grad_norm": 0.0}
+    trainer(whole, FixedBatches(batch(0, 1, 2, 3)), **once).run()
+    trainer(parts, FixedBatches(batch(0, 1), batch(2), batch(3)), grad_accum_steps=3, **once).run()
+    for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_the_last_update_of_an_epoch_takes_the_batches_that_are_left() -> None:
+    training = trainer(build_model(), FixedBatches(batch(0), batch(1), batch(2)), max_steps=4, grad_accum_steps=2)
+    training.run()
+    assert (training.progress.epoch, training.progress.next_batch) == (1, 3)
+    assert training.progress.tokens == 2 * sum(batch(i).num_tokens for i in range(3))
+
+
+def test_gradients_are_clipped() -> None:
+    model = build_model()
+    training = trainer(model, FixedBatches(batch(0, 1, 2, 3)), max_steps=1, max_grad_norm=0.01)
+    training.run()
+    norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
+    assert norm.item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_dropout_depends_on_the_step_alone() -> None:
+    """Random numbers drawn elsewhere between two steps change nothing."""
+    calm, disturbed = build_model(dropout=0.5), build_model(dropout=0.5)
+    trainer(calm, FixedBatches(batch(0, 1)), max_steps=6).run()
+    noisy = trainer(disturbed, FixedBatches(batch(0, 1)), max_steps=6)
+    noisy.hooks.on_step = lambda progress, max_steps: torch.rand(progress.step)
+    noisy.run()
+    assert all(torch.equal(a, b) for a, b in zip(calm.parameters(), disturbed.parameters(), strict=True))
+
+
+def test_bad_gradients_are_skipped_and_then_end_the_run() -> None:
+    model = build_model()
+    poisoned = FixedBatches(batch(0, 1))
+    training = trainer(model, poisoned, max_steps=50)
+    saved: list[int] = []
+    training.hooks.save = lambda progress: saved.append(progress.step)
+
+    def poison(progress: Progress, max_steps: int | None) -> None:
+        del max_steps
+        if progress.step == 5:
+            clean_loss = training._loss
+            training._loss = lambda one: clean_loss(one) * torch.nan
+
+    training.hooks.on_step = poison
+    with pytest.raises(TrainingDiverged, match="diverged at step 8"):
+        training.run()
+    assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
+
+
+def test_a_time_limit_is_turned_into_steps_once_and_nothing_is_saved_before() -> None:
+    seen: list[tuple[int, float]] = []
+    saved: list[int] = []
+
+    def plan(progress: Progress, seconds: float) -> int:
+        seen.append((progress.step, seconds))
+        return PLAN_STEP + 5
+
+    hooks = Hooks(plan_steps=plan, save=lambda progress: saved.append(progress.step))
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", checkpoint_every=10)
+    training.run()
+    assert [step for step, _ in seen] == [PLAN_STEP]
+    assert 0 < seen[0][1] < 1
+    assert training.progress.step == PLAN_STEP + 5
+    assert saved == [PLAN_STEP, PLAN_STEP + 5]
