@@ -40,6 +40,7 @@ def evaluate(
     """
     del debug
     from ..data.errors import UsageError
+    from ..data.files import OutputFile
     from ..seq2seq.evaluation.scores import METRICS
     from .console import Console
     from .runs import find_run
@@ -49,8 +50,9 @@ def evaluate(
         if name not in METRICS:
             raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
     console = Console()
-    sources, references = _test_set(src or [], tgt or [], data or [])
     directory = find_run(run, console)
+    sources, references = _test_set(src or [], tgt or [], data or [], directory)
+    file = OutputFile(output) if output is not None else None
 
     from ..seq2seq.evaluation.test_set import evaluate_set
 
@@ -68,10 +70,8 @@ def evaluate(
         on_done=bar.update,
     )
     bar.close()
-    if output is not None:
-        from ..data.files import OutputFile
-
-        with OutputFile(output) as stream:
+    if file is not None:
+        with file as stream:
             stream.writelines(line + "\n" for line in result.outputs)
     for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
         console.say(f"source     {sources[i]}\noutput     {result.outputs[i]}\nreference  {references[i][0]}\n")
@@ -82,7 +82,13 @@ def evaluate(
         f"{result.checkpoint}, {len(sources):,} sentences,"
         f" beam {result.beam_size}, length penalty {result.length_penalty}"
     )
-    print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f})")
+    if result.loss_sentences:
+        some = (
+            ""
+            if result.loss_sentences == len(sources)
+            else f", of the {result.loss_sentences:,} that fit the model whole"
+        )
+        print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
     for one in result.scores:
         print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
 
@@ -93,25 +99,32 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "sentences": len(result.outputs),
         "beam_size": result.beam_size,
         "length_penalty": result.length_penalty,
-        "loss": result.loss,
-        "ppl": result.ppl,
+        "loss": result.loss if result.loss_sentences else None,
+        "ppl": result.ppl if result.loss_sentences else None,
+        "loss_sentences": result.loss_sentences,
         "scores": {one.name: one.value for one in result.scores},
         "signatures": {one.name: one.signature for one in result.scores},
     }
 
 
-def _test_set(src: list[Path], tgt: list[Path], data: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Sources, and for each its references."""
+def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> tuple[list[str], list[list[str]]]:
+    """Sources, and for each its references. Columns are named as they were for the run's training data."""
+    from dataclasses import replace
+
+    from ..configs import load_config, parse_config
     from ..data.config import DataConfig
     from ..data.corpus import join_corpora, open_spec, training_corpus
     from ..data.errors import DataError, UsageError
 
+    path = run / "config.yaml"
+    config = parse_config(load_config(str(path))).data if path.exists() else DataConfig()
+    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[])
+    separator = None
     if data and not (src or tgt):
-        corpus = join_corpora([open_spec(spec, DataConfig(), "test") for spec in data])
-        separator = None
+        corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
     elif src and tgt and not data:
-        corpus = training_corpus(DataConfig(src=[str(path) for path in src], tgt=[str(path) for path in tgt]))
-        separator = "\t" if all(path.suffix == ".tsv" for path in tgt) else None
+        corpus = training_corpus(config)
+        separator = "\t" if all(".tsv" in one.suffixes for one in tgt) else None
     else:
         raise UsageError("give a test set: --src and --tgt, or --data")
     pairs = list(corpus.pairs())

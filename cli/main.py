@@ -119,7 +119,7 @@ def report(error: BaseException) -> int:
         _print_error(_usage_message(error))
         return EXIT_USAGE
     if isinstance(error, MemoryError) or ("allocate" in str(error) and "memory" in str(error)):
-        _print_error("not enough memory; try a smaller model or --set training.max_tokens_per_batch=1024")
+        _print_error("not enough memory: a smaller model, beam or --set training.max_tokens_per_batch=1024 needs less")
         return EXIT_ENVIRONMENT
     if isinstance(error, OSError):
         _print_error(f"{error.filename or 'input/output'}: {error.strerror or error}")

@@ -30,7 +30,11 @@ Data = Annotated[
 BeamSize = Annotated[
     int | None,
     typer.Option(
-        "--beam-size", metavar="N", min=1, help="Hypotheses kept; 1 is greedy. [default: the run's, usually 5]"
+        "--beam-size",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Hypotheses kept; 1 is greedy. [default: the run's]",
     ),
 ]
 LengthPenalty = Annotated[

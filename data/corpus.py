@@ -143,6 +143,9 @@ def hold_out(corpus: Corpus, *, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def _file_identity(paths: Iterable[Path], salt: object = "") -> str:
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
     try:
         return sha256_bytes(f"{[sha256_file(path) for path in paths]} {salt}".encode())
     except OSError:
@@ -196,6 +199,7 @@ def _csv_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def _jsonl_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    columns: tuple[str, str] | None = None
     for number, line in enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1):
         if line is None or not line.strip():
             yield "", ""
@@ -206,14 +210,22 @@ def _jsonl_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
             raise DataError(f"{path}:{number}: not a JSON object: {error}") from error
         if not isinstance(row, dict):
             raise DataError(f"{path}:{number}: not a JSON object")
-        yield _row_pair(f"{path}:{number}", row, config)
+        row = _inside_translation(row)
+        columns = columns or _pick_columns(f"{path}:{number}", list(row), config)
+        yield _row_pair(f"{path}:{number}", row, columns)
 
 
-def _row_pair(place: str, row: dict[str, Any], config: DataConfig) -> Pair:
-    """Takes the two sides out of a row; Hugging Face's translation data sets have them inside a `translation` field."""
-    if isinstance(row.get("translation"), dict):
-        row = row["translation"]
-    src, tgt = (row.get(column) for column in _pick_columns(place, list(row), config))
+def _inside_translation(row: dict[str, Any]) -> dict[str, Any]:
+    """Hugging Face's translation data sets have the two sides inside a `translation` field."""
+    inner = row.get("translation")
+    return inner if isinstance(inner, dict) else row
+
+
+def _row_pair(place: str, row: dict[str, Any], columns: tuple[str, str]) -> Pair:
+    """Takes the two sides out of a row; the columns were picked at the first one."""
+    if not set(columns) <= set(row):
+        raise DataError(f"{place}: no {' and '.join(columns)}, which the rows before have")
+    src, tgt = (row[column] for column in columns)
     if src is None or tgt is None:
         return "", ""
     if not isinstance(src, str) or not isinstance(tgt, str):
@@ -231,7 +243,7 @@ def _pick_columns(place: str, columns: list[str], config: DataConfig) -> tuple[s
         return columns[0], columns[1]
     raise DataError(
         f"{place}: no columns {wanted[0]!r} and {wanted[1]!r} among {', '.join(map(repr, columns)) or 'none'};"
-        " name them with --set data.src_column=.. --set data.tgt_column=.."
+        " name them when training: tfm train --set data.src_column=.. --set data.tgt_column=.."
     )
 
 
@@ -277,13 +289,21 @@ def _hub_corpus(spec: str, config: DataConfig, default_split: str) -> Corpus:
         dataset = load_dataset(name, subset, split=split, revision=revision)
     except Exception as error:  # the hub client raises network, lookup and value errors of many libraries
         raise DataError(f"cannot load {spec} (split {split}): {_first_line(error)}") from error
-    identity = sha256_bytes(f"{dataset._fingerprint} {config.src_column} {config.tgt_column}".encode())
+    folder = Path(name)
+    # The library's fingerprint of local files follows their dates; what is in them is what counts.
+    text = (
+        _file_identity(sorted(p for p in folder.rglob("*") if p.is_file())) if folder.is_dir() else dataset._fingerprint
+    )
+    identity = sha256_bytes(f"{text} {split} {config.src_column} {config.tgt_column}".encode())
     return Corpus(spec, identity, lambda: _dataset_pairs(spec, dataset, config))
 
 
 def _dataset_pairs(place: str, dataset: Any, config: DataConfig) -> Iterator[Pair]:
+    columns: tuple[str, str] | None = None
     for row in dataset:
-        yield _row_pair(place, row, config)
+        inner = _inside_translation(row)
+        columns = columns or _pick_columns(place, list(inner), config)
+        yield _row_pair(place, inner, columns)
 
 
 def _first_line(error: Exception) -> str:

@@ -19,6 +19,7 @@ from .errors import EnvironmentFault
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
+_REPLACED = ".replaced" + PARTIAL
 
 
 def fault(action: str, path: Path, error: OSError) -> EnvironmentFault:
@@ -123,13 +124,24 @@ def staged_directory(target: Path) -> Iterator[Path]:
             if path.is_file():
                 _sync_file(path)
         sync_directory(staged)
-        remove_tree(target)
+        replaced = target.with_name(target.name + _REPLACED)
+        if target.exists():
+            os.replace(target, replaced)
         os.replace(staged, target)
         sync_directory(target.parent)
+        remove_tree(replaced)
     except OSError as error:
+        _put_back(target)
         raise fault("write", target, error) from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
+
+
+def _put_back(target: Path) -> None:
+    """Undoes the first of the two renames of `staged_directory`, where the second has not happened."""
+    replaced = target.with_name(target.name + _REPLACED)
+    if replaced.exists() and not target.exists():
+        os.replace(replaced, target)
 
 
 def _sync_file(path: Path) -> None:
@@ -157,6 +169,8 @@ def remove_tree(path: Path) -> None:
 
 def remove_debris(directory: Path) -> None:
     """Removes what a killed process left unfinished directly inside a directory. Call it while holding the lock."""
+    for path in directory.glob(f"*{_REPLACED}"):
+        _put_back(path.with_name(path.name.removesuffix(_REPLACED)))
     for path in directory.glob(f"*{PARTIAL}"):
         remove_tree(path)
 
@@ -197,7 +211,7 @@ class LineLog:
 
     def cut_after(self, step: int) -> None:
         """Drops every record of a later step, so that a resumed run writes each step once."""
-        kept = [record for record in self.records() if record["step"] <= step]
+        kept = [record for record in self.records() if record.get("step", step + 1) <= step]
         if self.path.exists():
             lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
             replace_file(self.path, "".join(lines).encode())

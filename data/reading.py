@@ -55,11 +55,17 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
                 yield None
 
 
-def iter_raw_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start."""
+def iter_raw_lines(file: IO[bytes], *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+    """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start.
+
+    Args:
+        file: The stream.
+        on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
+    """
     first = True
     while line := file.readline(MAX_LINE_BYTES):
         if not line.endswith(b"\n") and len(line) == MAX_LINE_BYTES:
+            on_cut()
             _skip_rest_of_line(file)
             line = _whole_characters(line)
         if first:
@@ -89,25 +95,32 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         DataError: Missing, a directory, no permission, a damaged archive, or recognisably not UTF-8 text.
     """
     try:
-        with open(path, "rb") as file:
-            head = file.read(4096)
-        opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
-        if opener is None:
-            _refuse_foreign(path, head)
-        with opener(path) if opener else open(path, "rb") as file:
-            yield file
+        with open(path, "rb") as file:  # once, and peeked into: a pipe cannot be read twice
+            head = file.peek(4096)
+            opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
+            if opener is None:
+                refuse_foreign(str(path), head)
+                yield file
+            else:
+                with opener(file) as decompressed:
+                    yield decompressed
     except FileNotFoundError as error:
         raise DataError(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _refuse_foreign(path: Path, head: bytes) -> None:
+def refuse_foreign(name: str, head: bytes) -> None:
+    """Looks at the first bytes of something that should be UTF-8 text.
+
+    Raises:
+        DataError: They are the first bytes of something else.
+    """
     for magic, description in _FOREIGN.items():
         if head.startswith(magic):
-            raise DataError(f"{path} is not a text file: it is {description}")
+            raise DataError(f"{name} is not a text file: it is {description}")
     if head.startswith(_UTF16_OR_32_MARKS) or head.count(0) > len(head) // 5:
-        raise DataError(f"{path} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
+        raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
 
 
 def _did_you_mean(path: Path) -> str:

@@ -19,7 +19,7 @@ import sentencepiece
 
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
-from .errors import DataError, ModelError, UsageError
+from .errors import DataError, ModelError
 from .files import json_bytes, sha256_bytes, staged_directory, write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -191,8 +191,7 @@ def build_tokenizer(
         notes: Receives a sentence about anything done otherwise than asked (a size reduced).
 
     Raises:
-        DataError: No usable text.
-        UsageError: The size is smaller than the alphabet needs.
+        DataError: No usable text, or more different characters in it than the vocabulary has room for.
     """
     if config.separate:
         sides = {"source vocabulary": src, "target vocabulary": tgt}
@@ -205,7 +204,7 @@ def build_tokenizer(
             notes.append(f"{name} of {config.vocab_size:,} asked, the corpus supports {size:,}: using {size:,}")
     largest = max(map(len, vocabularies.values()))
     if largest > config.vocab_size:
-        raise UsageError(
+        raise DataError(
             f"a {config.type} vocabulary of this corpus needs at least {largest:,} pieces, but the size asked is"
             f" {config.vocab_size:,}; use --vocab-size {largest} or more"
         )

@@ -13,7 +13,7 @@ Every file is hashed before it is parsed, and what is parsed are the bytes that 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from .model.transformer import Transformer
 FORMAT_VERSION = 1
 _STEP_NAME = re.compile(r"step-(\d{6,})")
 _MAX_JSON_BYTES = 1_000_000
+_REQUIRED = ("model.json", "model.safetensors", "state.json")
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _plain_file(path: Path, max_bytes: int | None = None) -> bytes:
 def damage(directory: Path) -> str:
     """What is wrong with a checkpoint; an empty string if every file is there and hashes to what the manifest says."""
     try:
-        for name in _manifest(directory):
+        for name in {*_REQUIRED, *_manifest(directory)}:
             read_file(directory, name)
     except ModelError as error:
         return str(error)
@@ -180,20 +181,17 @@ def valid_checkpoints(run: Path) -> tuple[list[Path], list[str]]:
 
 
 def best_checkpoint(checkpoints: list[Path]) -> Path | None:
-    """The one whose validation scored highest; the later one of equals. None if none was validated."""
-    scored = [(score, step, path) for path in checkpoints for step, score in [_score(path)] if score is not None]
-    return max(scored)[2] if scored else None
+    """The one whose validation scored highest, the earliest of equals; None if none was validated."""
+    scores = {path: read_state(path).get("score") for path in sorted(checkpoints, key=checkpoint_step)}
+    scored = {path: score for path, score in scores.items() if score is not None}
+    return max(scored, key=lambda path: scored[path]) if scored else None
 
 
-def _score(directory: Path) -> tuple[int, float | None]:
-    state = read_state(directory)
-    return checkpoint_step(directory), state.get("score")
-
-
-def find_checkpoint(run: Path, which: str = "best") -> Path:
+def find_checkpoint(run: Path, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
     """The checkpoint that `--checkpoint` names.
 
     Args:
+        warn: Hears of damaged checkpoints that are passed over.
         which: `best` (highest validation score; the last one if none was validated), `last`, or a step.
 
     Raises:
@@ -212,6 +210,8 @@ def find_checkpoint(run: Path, which: str = "best") -> Path:
     if not sound:
         reasons = f" ({'; '.join(problems)})" if problems else "; train it first: tfm train"
         raise ModelError(f"no valid checkpoint in {run}{reasons}")
+    for problem in problems:
+        warn(f"{problem}; using another checkpoint")
     return (best_checkpoint(sound) if which == "best" else None) or sound[-1]
 
 

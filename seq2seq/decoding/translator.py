@@ -107,7 +107,7 @@ class Translator:
         run = Path(run)
         if not run.is_dir():
             raise ModelError(f"there is no run {run}; train one with tfm train --run {run}")
-        model, description = load_model(find_checkpoint(run, checkpoint), device=pick_device(device))
+        model, description = load_model(find_checkpoint(run, checkpoint, warn=warn), device=pick_device(device))
         tokenizer = Tokenizer.load(run / "tokenizer")
         check_tokenizer(tokenizer, description.tokenizer_sha256, run / "tokenizer")
         return cls(model, tokenizer, description.decoding_config(), warn=warn)

@@ -6,7 +6,8 @@ from typing import Literal, get_args
 
 MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
 METRICS: tuple[str, ...] = get_args(MetricName)
-LOWER_IS_BETTER = ("ter", "wer")
+COMPARED_EXACTLY = ("exact", "wer")
+"""Metrics of equal strings; their references must be cleaned as the model's output is."""
 
 
 @dataclass(frozen=True)

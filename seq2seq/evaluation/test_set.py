@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...data.batching import make_batch
+from ...data.cleaning import clean
 from ..checkpoint import find_checkpoint
 from ..decoding.translator import Translator
 from .loss import SetLoss, evaluate_loss, to_tensors
-from .scores import Score, score
+from .scores import COMPARED_EXACTLY, Score, score
 
 _CHUNK = 500
 
@@ -20,6 +21,7 @@ class TestResult:
     Attributes:
         outputs: The translations.
         loss, ppl: Of each sentence's first reference, without label smoothing.
+        loss_sentences: How many of them these cover: those that fit the model whole.
     """
 
     checkpoint: Path
@@ -27,6 +29,7 @@ class TestResult:
     length_penalty: float
     loss: float
     ppl: float
+    loss_sentences: int
     scores: list[Score]
     outputs: list[str]
 
@@ -67,22 +70,25 @@ def evaluate_set(
         found = translator.translate(chunk, beam_size=beam_size, length_penalty=length_penalty, first_line=start)
         outputs.extend(translation.text for translation in found)
         on_done(len(outputs))
-    set_loss = _loss(translator, sources, [refs[0] for refs in references])
+    cleaned = [[clean(reference) for reference in refs] for refs in references]
+    set_loss, loss_sentences = _loss(translator, sources, [refs[0] for refs in references])
     return TestResult(
         checkpoint=find_checkpoint(run, checkpoint),
         beam_size=beam_size or translator.decoding.beam_size,
         length_penalty=translator.decoding.length_penalty if length_penalty is None else length_penalty,
         loss=set_loss.loss,
         ppl=set_loss.ppl,
-        scores=[score(name, outputs, references) for name in metrics],
+        loss_sentences=loss_sentences,
+        scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
         outputs=outputs,
     )
 
 
-def _loss(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> SetLoss:
-    """Loss of the pairs that fit the model whole."""
+def _loss(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> tuple[SetLoss, int]:
+    """Loss of the pairs that fit the model whole, and their number."""
     tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1
     pairs = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in zip(sources, references, strict=True)]
     pairs = sorted((pair for pair in pairs if max(map(len, pair)) <= limit), key=lambda pair: len(pair[1]))
     batches = [make_batch(pairs[i : i + 64]) for i in range(0, len(pairs), 64)]
-    return evaluate_loss(translator.model, (to_tensors(batch, translator.device) for batch in batches))
+    tensors = (to_tensors(batch, translator.device) for batch in batches)
+    return evaluate_loss(translator.model, tensors), len(pairs)

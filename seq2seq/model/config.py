@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+_SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers", "max_seq_len")
+_LARGEST = 1_000_000
+"""Of any size: beyond all use, and small enough that its square can still be computed with."""
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "none"]
@@ -51,17 +54,22 @@ class ModelConfig:
     """One matrix for target embedding and output layer, and for the source embedding too if the vocabulary is joint."""
 
     def __post_init__(self) -> None:
-        problems = [
-            f"{name} must be at least 1, but is {getattr(self, name)}"
-            for name in ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
-            if getattr(self, name) < 1
-        ]
-        for name in ("d_k", "d_v"):
-            size = getattr(self, name)
-            if size is not None and size < 1:
-                problems.append(f"{name} must be at least 1, but is {size}")
-        if self.max_seq_len < 2:
-            problems.append(f"max_seq_len must be at least 2, but is {self.max_seq_len}")
+        problems: list[str] = []
+        sizes = (
+            "d_model",
+            "d_ff",
+            "num_heads",
+            "d_k",
+            "d_v",
+            "num_encoder_layers",
+            "num_decoder_layers",
+            "max_seq_len",
+        )
+        for name in sizes:
+            size, least = getattr(self, name), 2 if name == "max_seq_len" else 1
+            if size is not None and not least <= size <= _LARGEST:
+                bound = f"at least {least}" if size < least else f"at most {_LARGEST}"
+                problems.append(f"{name} must be {bound}, but is {size}")
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")

@@ -75,7 +75,7 @@ class TrainingConfig:
         ]
         for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
             if not 0 <= getattr(self, name) < 2**63:
-                problems.append(f"{name} must be at least 0, but is {getattr(self, name)}")
+                problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
         if not 0 < self.learning_rate < math.inf:
             problems.append(f"learning_rate must be above 0, but is {self.learning_rate}")
         if not 0 < self.decay_fraction <= 1:

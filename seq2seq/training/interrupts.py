@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: at once while nothing is at stake, at the end of the step while training."""
+"""Ctrl-C, SIGTERM, a closed terminal: at once while nothing is at stake, at the end of the step while training."""
 
 import contextlib
 import signal
@@ -9,11 +9,11 @@ from typing import Any
 
 from ...data.errors import Interrupted
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 class Interrupts:
-    """Handles SIGINT and SIGTERM while it is entered. Outside the main thread it does nothing.
+    """Handles SIGINT, SIGTERM and SIGHUP while it is entered. Outside the main thread it does nothing.
 
     Attributes:
         received: The signal that arrived while it was being held back, if any.
@@ -26,7 +26,9 @@ class Interrupts:
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+            for number in _SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+                    self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(

@@ -128,7 +128,8 @@ class Trainer:
                 self._save()
 
     def _finished(self) -> bool:
-        return self.progress.stopped_early or (self.max_steps is not None and self.progress.step >= self.max_steps)
+        total = self.config.max_steps if self.max_steps is None else self.max_steps
+        return self.progress.stopped_early or self.progress.step >= total
 
     def _stop_if_requested(self) -> None:
         number = self.hooks.stop_requested()
@@ -220,7 +221,8 @@ class Trainer:
             self.max_steps = self.hooks.plan_steps(self.progress, (timed[-1] - timed[0]) / (len(timed) - 1))
 
     def _plan_pending(self) -> bool:
-        return self.max_steps is None and self.hooks.plan_steps is not None
+        """Whether the run's length is still to be measured; a run that ends before that needs no plan."""
+        return self.max_steps is None and self.hooks.plan_steps is not None and not self._finished()
 
     def _save(self) -> None:
         # A run whose length is still unknown leaves no checkpoint: it would resume with another measurement.

@@ -127,7 +127,7 @@ def _dev_pairs(dev: Corpus, reporter: Reporter) -> list[Pair]:
                 break
             pairs.append((src, tgt))
     if not pairs:
-        raise DataError(f"{dev.name} has no usable pair")
+        raise DataError(f"{dev.name} has no usable pair; name a validation set with --dev-src and --dev-tgt, or --dev")
     return pairs
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import torch
 
 from ...data.errors import DataError, ModelError, TrainingDiverged, UsageError
-from ...data.files import DirectoryLock, LineLog, remove_debris, replace_file, replace_json
+from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file, replace_json
 from ..checkpoint import (
     FORMAT_VERSION,
     ModelDescription,
+    checkpoint_path,
     checkpoint_step,
+    damage,
     find_checkpoint,
     list_checkpoints,
     load_weights,
@@ -28,6 +30,7 @@ from ..checkpoint import (
 )
 from ..decoding.translator import check_tokenizer
 from ..device import keep_freed_memory, pick_device, pick_precision
+from ..model.config import ModelConfig
 from .config import parse_duration
 from .curve import learning_curve
 from .interrupts import Interrupts
@@ -48,12 +51,14 @@ class TrainingResult:
         step: Its last step.
         best_step, best_score: Where validation scored highest.
         already_finished: Nothing was left to do.
+        how_to_go_on: If so, what would continue it.
     """
 
     step: int
     best_step: int
     best_score: float | None
     already_finished: bool
+    how_to_go_on: str = ""
 
 
 def train(
@@ -89,11 +94,20 @@ def train(
         for directory in (run, run / "checkpoints", run / "cache"):
             remove_debris(directory)
         _refuse_damaged(run, reporter)
-        replace_file(run / "config.yaml", config_text.encode())
+        _write_config(run, config_text)
         if init_from is not None:
             tokenizer = init_from / "tokenizer"
         prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter)
         return _Session(settings, run, prepared, reporter, interrupts, init_from, started).run_to_end()
+
+
+def _write_config(run: Path, config_text: str) -> None:
+    """Records the configuration; of another one that never came to a checkpoint, nothing is taken over."""
+    path = run / "config.yaml"
+    if path.exists() and path.read_text(encoding="utf-8") != config_text and not list_checkpoints(run):
+        for name in ("tokenizer", "plan.json"):
+            remove_tree(run / name)
+    replace_file(path, config_text.encode())
 
 
 def _refuse_damaged(run: Path, reporter: Reporter) -> None:
@@ -155,7 +169,18 @@ class _Session:
 
     def _result(self, *, already_finished: bool) -> TrainingResult:
         progress = self.progress
-        return TrainingResult(progress.step, progress.best_step, progress.best_score, already_finished)
+        how = self._how_to_go_on() if already_finished else ""
+        return TrainingResult(progress.step, progress.best_step, progress.best_score, already_finished, how)
+
+    def _how_to_go_on(self) -> str:
+        step = self.progress.step
+        if self.progress.stopped_early:
+            reason = "validation had stopped improving"
+        elif same_up_to(step, self.config, self.total_before or step, 2 * step):
+            return "a higher --max-steps continues it"
+        else:
+            reason = f"its {self.config.schedule} schedule has come to its end"
+        return f"{reason}; to train on, start a new run with --init-from {self.run}"
 
     def _resume(self, checkpoint: Path) -> None:
         state = read_state(checkpoint)
@@ -182,7 +207,7 @@ class _Session:
     def _initialise(self, source: Path) -> None:
         checkpoint = find_checkpoint(source, "best")
         description = read_description(checkpoint)
-        if description.build().config != self.settings.model:
+        if _without_dropout(ModelConfig(**description.model)) != _without_dropout(self.settings.model):
             raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {source}")
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
@@ -313,13 +338,16 @@ class _Session:
         tensors = {"model": model_tensors(self.model), "optimizer": optimizer_tensors(self.optimizer, self.model)}
         if self.average is not None:
             tensors["ema"] = self.average.tensors()
-        state = {
+        state: dict[str, Any] = {
             "progress": asdict(progress),
             "score": progress.score,
             "max_steps": self.trainer.max_steps,
             "data": self.prepared.identity,
             "environment": self._environment(),
         }
+        saved = checkpoint_path(self.run, progress.step)
+        if saved.is_dir() and not damage(saved) and read_state(saved) == state:
+            return  # a stop right after a save: what is there is what would be written
         write_checkpoint(self.run, progress.step, tensors=tensors, description=self.description, state=state)
         prune_checkpoints(self.run, keep=self.config.keep_checkpoints)
 
@@ -332,6 +360,10 @@ class _Session:
             "threads": torch.get_num_threads(),
             "precision": str(self.dtype).removeprefix("torch."),
         }
+
+
+def _without_dropout(config: ModelConfig) -> ModelConfig:
+    return replace(config, dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
 
 
 def _words(environment: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.errors import Interrupted
 from ...data.tokenizer import Tokenizer
@@ -65,7 +66,7 @@ class Validator:
         """
         set_loss = evaluate_loss(model, self._interruptible(self._batches()))
         outputs = self._translate(model)
-        references = [[tgt] for _, tgt in self._pairs]
+        references = [[clean(tgt)] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
         result: dict[str, Any] = {"loss": set_loss.loss, "ppl": set_loss.ppl}
         result |= {name: metric.value for name, metric in scores.items()}

@@ -40,7 +40,7 @@ def test_a_size_too_large_is_reduced_and_said(tfm: Tfm, corpus: Path) -> None:
 
 def test_a_size_too_small_names_the_least(tfm: Tfm, corpus: Path) -> None:
     done = tfm("tokenize", *FILES, "--vocab-size", 50, "--output", "vocab")
-    assert done.returncode == 2
+    assert done.returncode == 3
     least = int(error_of(done).partition("--vocab-size ")[2].split()[0])
     assert not (corpus / "vocab").exists()
     assert tfm("tokenize", *FILES, "--vocab-size", least, "--output", "vocab").returncode == 0

@@ -45,7 +45,7 @@ def test_same_command_again_says_finished(tfm: Tfm, corpus: Path) -> None:
     before = weights(corpus / "r", 6)
     again = tfm(*command)
     assert again.returncode == 0
-    assert "already finished at step 6" in error_of(again)
+    assert "already finished at step 6; a higher --max-steps continues it" in error_of(again)
     assert weights(corpus / "r", 6) == before
 
 
@@ -101,6 +101,12 @@ def test_another_configuration_in_the_directory_is_refused_by_name(tfm: Tfm, cor
     assert (corpus / "r" / "config.yaml").read_bytes() == before
 
 
+def test_a_first_start_that_failed_leaves_the_directory_free(tfm: Tfm, corpus: Path) -> None:
+    wrong = tfm("train", "--src", "train.en", "--tgt", "nowhere.de", "--run", "r", *TINY_FLAGS)
+    assert wrong.returncode == 3
+    assert tfm("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS).returncode == 0
+
+
 def test_run_alone_continues_with_the_settings_it_was_made_with(tfm: Tfm, corpus: Path) -> None:
     assert tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS).returncode == 0
     done = tfm("train", "--run", "r", "--max-steps", 7)
@@ -142,6 +148,20 @@ def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tin
     assert "d_model: 16" in (corpus / "tuned" / "config.yaml").read_text()
 
 
+def test_init_from_may_change_dropout_and_nothing_else(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    flags = [*FILES, "--init-from", tiny_run, "--max-steps", 2]
+    assert tfm("train", *flags, "--run", "a", "--set", "model.dropout=0.3").returncode == 0
+    done = tfm("train", *flags, "--run", "b", "--set", "model.d_ff=64")
+    assert done.returncode == 2
+    assert "of other sizes" in error_of(done)
+
+
+def test_max_steps_holds_beside_max_time(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("train", *FILES, "--run", "r", "--max-time", "5m", "--max-steps", 7, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    assert weights(corpus / "r", 7)
+
+
 def test_max_time_becomes_a_number_of_steps_once(tfm: Tfm, corpus: Path) -> None:
     flags = [*FILES, "--run", "r", "--max-time", "9s", *TINY_FLAGS, "--set", "training.validate_every=100000"]
     start = time.monotonic()
@@ -171,6 +191,8 @@ def test_early_stopping(tfm: Tfm, corpus: Path) -> None:
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 200, *flags)
     assert done.returncode == 0, error_of(done)
     assert "finished at step 30" in error_of(done)  # best at 10, then two validations without a better one
+    again = tfm("train", *FILES, "--run", "r", "--max-steps", 300, *flags)
+    assert "validation had stopped improving" in error_of(again)
 
 
 def test_a_full_disk_is_told_and_nothing_old_is_lost(tfm: Tfm, corpus: Path) -> None:

@@ -78,7 +78,9 @@ def test_sampling_repeats_with_its_seed(tfm: Tfm, tiny_run: Path) -> None:
         (["--n-best", "2", "x"], 2, "needs --json"),
         (["--json", "--n-best", "9", "--beam-size", "3", "x"], 2, "--beam-size of at least 9"),
         (["--sample", "--top-p", "0", "x"], 2, "top_p must be"),
-        (["--temperature", "0.5", "x"], 2, "only with --sample"),
+        (["--temperature", "0.5", "x"], 2, "--temperature takes effect only with --sample"),
+        (["--seed", "5", "x"], 2, "--seed takes effect only with --sample"),
+        (["--sample", "--beam-size", "5", "x"], 2, "give one of them"),
         (["--input", "missing.txt"], 3, "cannot read missing.txt: no such file"),
         (["--input", "in.txt", "x"], 2, "not both"),
         (["--checkpoint", "7", "x"], 4, "no checkpoint '7'"),
@@ -119,6 +121,33 @@ def test_bytes_that_are_not_utf8_are_replaced_and_said(tfm: Tfm, tiny_run: Path)
     assert done.returncode == 0
     assert "1 lines were not valid UTF-8" in error_of(done)
     assert done.stdout.count(b"\n") == 2
+
+
+def test_a_pipe_is_read_once_and_whole(tiny_run: Path, tmp_path: Path) -> None:
+    script = f"{TFM} translate --run {tiny_run} --beam-size 1 --input <(printf 'one\\ntwo three\\n')"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"\n") == 2
+
+
+def test_a_closed_stdin_is_an_empty_one(tiny_run: Path) -> None:
+    done = subprocess.run(["bash", "-c", f"{TFM} translate --run {tiny_run} <&-"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b""), error_of(done)
+
+
+def test_utf16_on_stdin_is_refused(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, stdin="one two\n".encode("utf-16"))
+    assert done.returncode == 3
+    assert "standard input looks like UTF-16" in error_of(done)
+
+
+def test_a_line_too_long_to_read_keeps_its_place_and_is_told(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--beam-size", 1, stdin=b"one\n" + b"x" * 1_200_000 + b"\ntwo\n")
+    assert done.returncode == 3
+    assert "1 lines were longer than 1,000,000 bytes" in error_of(done)
+    lines = done.stdout.split(b"\n")
+    assert len(lines) == 4
+    assert lines[1] == b""
 
 
 def test_long_text_is_never_cut_silently(tfm: Tfm, tiny_run: Path) -> None:

@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -208,7 +209,7 @@ def test_jsonl(write: Write) -> None:
         ('{"src": 1, "tgt": "x"}', "source and target must be strings"),
         (
             '{"a": "x", "b": "y", "c": "z"}',
-            "no columns 'src' and 'tgt' among 'a', 'b', 'c'; name them with --set",
+            "no columns 'src' and 'tgt' among 'a', 'b', 'c'; name them when training: tfm train --set",
         ),
     ],
 )
@@ -406,3 +407,18 @@ def test_seed_decides_what_is_held_out(corpus_of: BuildCorpus) -> None:
     assert list(first[1].pairs()) == list(again[1].pairs()) != list(other[1].pairs())
     assert [part.identity for part in first] == [part.identity for part in again]
     assert len({part.identity for part in (*first, *other, (corpus))}) == 5
+
+
+def test_the_columns_of_jsonl_are_picked_once(tmp_path: Path) -> None:
+    path = tmp_path / "swapped.jsonl"
+    path.write_text('{"en": "dog", "de": "Hund"}\n{"de": "Katze", "en": "cat"}\n')
+    assert list(open_spec(str(path), DataConfig()).pairs()) == [("dog", "Hund"), ("cat", "Katze")]
+    path.write_text('{"en": "dog", "de": "Hund"}\n{"en": "cat", "fr": "chat"}\n')
+    with pytest.raises(DataError, match="no en and de, which the rows before have"):
+        list(open_spec(str(path), DataConfig()).pairs())
+
+
+def test_training_refuses_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with pytest.raises(DataError, match="can be read only once"):
+        open_spec(str(tmp_path / "pipe.tsv"), DataConfig())

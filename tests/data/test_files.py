@@ -338,3 +338,40 @@ def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         holder.wait()
         with DirectoryLock(tmp_path):
             pass
+
+
+def test_killed_between_the_two_renames_the_old_directory_comes_back(tmp_path: Path) -> None:
+    with staged_directory(tmp_path / "run") as staged:
+        (staged / "old").touch()
+    (tmp_path / "run").rename(tmp_path / "run.replaced.partial")  # as if the process had ended just here
+    remove_debris(tmp_path)
+    assert names(tmp_path) == ["run"]
+    assert names(tmp_path / "run") == ["old"]
+
+
+def test_the_old_directory_comes_back_if_the_new_one_cannot_be_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with staged_directory(tmp_path / "run") as staged:
+        (staged / "old").touch()
+    replace, calls = os.replace, 0
+
+    def failing(src: Path, dst: Path) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError(5, "Input/output error")
+        replace(src, dst)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(EnvironmentFault, match="Input/output"), staged_directory(tmp_path / "run") as staged:
+        (staged / "new").touch()
+    assert names(tmp_path / "run") == ["old"]
+
+
+def test_a_log_line_without_a_step_does_not_stop_a_resume(tmp_path: Path) -> None:
+    log = LineLog(tmp_path / "metrics.jsonl")
+    log.append({"step": 1})
+    log.append({"note": "written by somebody"})
+    log.cut_after(5)
+    assert log.records() == [{"step": 1}]

@@ -107,7 +107,7 @@ def test_tensors_are_read_back_bit_for_bit(tmp_path: Path) -> None:
         "empty": torch.zeros(0, 3),
         "special": torch.tensor([float("inf"), float("-inf"), float("nan"), -0.0, 1e-45]),
     }
-    found = read_tensors(save(tmp_path, 1, optimizer=tensors), "optimizer")
+    found = read_tensors(save(tmp_path, 1, model={}, optimizer=tensors), "optimizer")
     assert set(found) == set(tensors)
     for name, tensor in tensors.items():
         assert found[name].dtype == tensor.dtype
@@ -117,7 +117,7 @@ def test_tensors_are_read_back_bit_for_bit(tmp_path: Path) -> None:
 
 def test_description_and_state_are_read_back(tmp_path: Path) -> None:
     state = {"score": 1 / 3, "name": "é \u2028", "nested": {"list": [1, None, True]}}
-    directory = write_checkpoint(tmp_path, 7, tensors={}, description=description(), state=state)
+    directory = write_checkpoint(tmp_path, 7, tensors={"model": {}}, description=description(), state=state)
     assert directory == checkpoint_path(tmp_path, 7) == tmp_path / "checkpoints" / "step-000007"
     assert read_description(directory) == description()
     assert read_state(directory) == state
@@ -321,12 +321,26 @@ def test_weights_that_the_manifest_does_not_list_are_refused(tmp_path: Path) -> 
 # Selection
 
 
-def test_best_is_the_highest_score_and_the_later_one_of_equals(tmp_path: Path) -> None:
+def test_best_is_the_highest_score_and_the_earliest_of_equals(tmp_path: Path) -> None:
     for step, score in {1: -2.0, 2: -1.0, 3: None, 4: -1.0, 5: -3.0, 6: None}.items():
         save(tmp_path, step, score=score)
-    assert checkpoint_step(find_checkpoint(tmp_path)) == 4
+    assert checkpoint_step(find_checkpoint(tmp_path)) == 2
     assert checkpoint_step(find_checkpoint(tmp_path, "last")) == 6
     assert checkpoint_step(find_checkpoint(tmp_path, "3")) == 3
+
+
+def test_a_manifest_must_list_what_a_model_needs(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    (directory / "manifest.json").write_text('{"format": 1, "files": {}}')
+    assert "does not list" in damage(directory)
+
+
+def test_a_damaged_checkpoint_that_is_passed_over_is_said(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    (save(tmp_path, 2) / "state.json").write_text("rot")
+    warnings: list[str] = []
+    assert checkpoint_step(find_checkpoint(tmp_path, "last", warn=warnings.append)) == 1
+    assert "state.json is damaged" in warnings[0]
 
 
 def test_without_scores_the_last_one_is_the_best(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""Where the lines to translate come from, in chunks: arguments, a file, a stream as it arrives, a terminal."""
+
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO
+
+from ..data.reading import iter_raw_lines, open_bytes, refuse_foreign
+from .console import Console
+
+CHUNK_LINES = 1000
+"""Most lines translated together: enough for well-filled batches."""
+
+Chunk = list[bytes | None]
+"""Raw lines; None stands for one too long to be read whole."""
+
+
+def argument_lines(texts: list[str]) -> Iterator[Chunk]:
+    """The arguments, one line each."""
+    yield [text.replace("\n", " ").encode("utf-8", errors="surrogateescape") for text in texts]
+
+
+def file_lines(path: Path) -> Iterator[Chunk]:
+    """The lines of a file, its beginning read now, so that a wrong name is told before a model is loaded.
+
+    Raises:
+        DataError: It cannot be read, or is not text.
+    """
+    chunks = _file_chunks(path)
+    first = next(chunks, [])
+    return chain([first], chunks)
+
+
+def _file_chunks(path: Path) -> Iterator[Chunk]:
+    with open_bytes(path) as file:
+        lines = _whole_lines(file)
+        while chunk := list(islice(lines, CHUNK_LINES)):
+            yield chunk
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[bytes | None]:
+    cut = False
+
+    def on_cut() -> None:
+        nonlocal cut
+        cut = True
+
+    for line in iter_raw_lines(file, on_cut=on_cut):
+        yield None if cut else line
+        cut = False
+
+
+def stdin_lines(console: Console) -> Iterator[Chunk]:
+    """Standard input: a prompt on a terminal, else whatever has arrived."""
+    if sys.stdin is None:  # closed by the caller: tfm translate <&-
+        return iter(())
+    if sys.stdin.isatty():
+        return _prompted_lines(sys.stdin.buffer, console)
+    return arriving_lines(sys.stdin.buffer)
+
+
+def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
+    """Chunks of a stream: waits for a line, then takes whatever else is already there; never holds a line while idle.
+
+    Raises:
+        DataError: The stream is not text.
+    """
+    end = object()
+    arrived: queue.Queue[object] = queue.Queue(maxsize=2 * CHUNK_LINES)
+
+    def read() -> None:
+        try:
+            refuse_foreign("standard input", stream.peek(4096)[:4096])  # pyright: ignore[reportAttributeAccessIssue]
+            for line in _whole_lines(stream):
+                arrived.put(line)
+            arrived.put(end)
+        except Exception as error:  # belongs to whoever waits at the other end of the queue
+            arrived.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    item = arrived.get()
+    while item is not end:
+        chunk: Chunk = []
+        while isinstance(item, bytes | None):
+            chunk.append(item)
+            if len(chunk) == CHUNK_LINES or arrived.empty():
+                break
+            item = arrived.get()
+        if chunk:
+            yield chunk
+        if isinstance(item, Exception):
+            raise item
+        if item is not end:
+            item = arrived.get()
+
+
+def _prompted_lines(stream: IO[bytes], console: Console) -> Iterator[Chunk]:
+    console.say("type a sentence and press Enter; Ctrl-D ends")
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = stream.readline()
+        if not line:
+            print(file=sys.stderr)
+            return
+        yield [line.removesuffix(b"\n").removesuffix(b"\r")]
