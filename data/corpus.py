@@ -291,10 +291,9 @@ def _hub_corpus(spec: str, config: DataConfig, default_split: str) -> Corpus:
         raise DataError(f"cannot load {spec} (split {split}): {_first_line(error)}") from error
     folder = Path(name)
     # The library's fingerprint of local files follows their dates; what is in them is what counts.
-    text = (
-        _file_identity(sorted(p for p in folder.rglob("*") if p.is_file())) if folder.is_dir() else dataset._fingerprint
-    )
-    identity = sha256_bytes(f"{text} {split} {config.src_column} {config.tgt_column}".encode())
+    local = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    content = _file_identity(local) if local else dataset._fingerprint
+    identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
     return Corpus(spec, identity, lambda: _dataset_pairs(spec, dataset, config))
 
 

@@ -55,17 +55,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         problems: list[str] = []
-        sizes = (
-            "d_model",
-            "d_ff",
-            "num_heads",
-            "d_k",
-            "d_v",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "max_seq_len",
-        )
-        for name in sizes:
+        for name in _SIZES:
             size, least = getattr(self, name), 2 if name == "max_seq_len" else 1
             if size is not None and not least <= size <= _LARGEST:
                 bound = f"at least {least}" if size < least else f"at most {_LARGEST}"
