@@ -209,7 +209,7 @@ def test_jsonl(write: Write) -> None:
         ('{"src": 1, "tgt": "x"}', "source and target must be strings"),
         (
             '{"a": "x", "b": "y", "c": "z"}',
-            "no columns 'src' and 'tgt' among 'a', 'b', 'c'; name them when training: tfm train --set",
+            "no src and tgt, which the rows before have",
         ),
     ],
 )
@@ -244,7 +244,7 @@ def test_columns_that_are_not_there_are_listed(write: Write, columns: list[str],
     path = write("a.csv", ",".join(columns) + "\n")
     with pytest.raises(
         DataError,
-        match=f"no columns .* among {', '.join(map(repr, columns))}; name them with",
+        match=f"no columns .* among {', '.join(map(repr, columns))}; name them when training",
     ):
         pairs_of(path, config)
 

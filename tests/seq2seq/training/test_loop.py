@@ -40,14 +40,26 @@ def batch(*rows: int) -> TensorBatch:
 
 def build_model(dropout: float = 0.0) -> Transformer:
     torch.manual_seed(0)
-    sizes = {"d_model": 32, "d_ff": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    sizes: dict[str, Any] = {
+        "d_model": 32,
+        "d_ff": 32,
+        "num_heads": 2,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+    }
     config = ModelConfig(**sizes, max_seq_len=12, dropout=dropout, norm_order="pre")
     return Transformer(config, src_vocab_size=12, tgt_vocab_size=12, shared_vocab=True)
 
 
 def trainer(model: Transformer, batches: FixedBatches, hooks: Hooks | None = None, **settings: Any) -> Trainer:
-    defaults = {"learning_rate": 1e-2, "warmup_steps": 1, "schedule": "constant", "label_smoothing": 0.0}
-    config = TrainingConfig(**(defaults | {"validate_every": 10_000, "checkpoint_every": 10_000} | settings))
+    defaults: dict[str, Any] = {
+        "learning_rate": 1e-2,
+        "warmup_steps": 1,
+        "schedule": "constant",
+        "label_smoothing": 0.0,
+    }
+    merged: dict[str, Any] = defaults | {"validate_every": 10_000, "checkpoint_every": 10_000} | settings
+    config = TrainingConfig(**merged)
     optimizer = build_optimizer(model, config)
     return Trainer(
         model, optimizer, None, config, batches, max_steps=None if hooks and hooks.plan_steps else config.max_steps,
@@ -102,7 +114,12 @@ def test_dropout_depends_on_the_step_alone() -> None:
     calm, disturbed = build_model(dropout=0.5), build_model(dropout=0.5)
     trainer(calm, FixedBatches(batch(0, 1)), max_steps=6).run()
     noisy = trainer(disturbed, FixedBatches(batch(0, 1)), max_steps=6)
-    noisy.hooks.on_step = lambda progress, max_steps: torch.rand(progress.step)
+
+    def disturb(progress: Progress, max_steps: int | None) -> None:
+        del max_steps
+        torch.rand(progress.step)
+
+    noisy.hooks.on_step = disturb
     noisy.run()
     assert all(torch.equal(a, b) for a, b in zip(calm.parameters(), disturbed.parameters(), strict=True))
 
@@ -118,7 +135,7 @@ def test_bad_gradients_are_skipped_and_then_end_the_run() -> None:
         del max_steps
         if progress.step == 5:
             clean_loss = training._loss
-            training._loss = lambda one: clean_loss(one) * torch.nan
+            training._loss = lambda batch: clean_loss(batch) * torch.nan
 
     training.hooks.on_step = poison
     with pytest.raises(TrainingDiverged, match="diverged at step 8"):
