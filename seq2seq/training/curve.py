@@ -19,14 +19,13 @@ def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> byt
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    train = [record for record in records if record["kind"] == "train"]
-    dev = [record for record in records if record["kind"] == "validation"]
+    train = [record for record in records if record.get("kind") == "train"]
+    dev = [record for record in records if record.get("kind") == "validation"]
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     losses, scores = figure.subplots(1, 2)
-    losses.plot(
-        [r["step"] for r in train], [r["loss"] for r in train], label="training (label-smoothed)", color="#7f9fbf"
-    )
+    name = "training (label-smoothed)" if config.label_smoothing else "training"
+    losses.plot([r["step"] for r in train], [r["loss"] for r in train], label=name, color="#7f9fbf")
     losses.plot(
         [r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3
     )
