@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers", "max_seq_len")
-_LARGEST = 1_000_000
+_LARGEST = 10_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]

@@ -12,6 +12,8 @@ from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records
 
 from tfm.data.files import sha256_file
 
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+"""As `run_command` has it: the number of threads is part of what bit for bit means."""
 FILES = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
 
 
@@ -60,7 +62,7 @@ def test_a_signal_saves_and_the_same_command_continues_bit_for_bit(
         [str(TFM), "train", *flags, "--run", "r"],
         cwd=corpus,
         stderr=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=ONE_THREAD,
     )
     deadline = time.monotonic() + 120
     while not (corpus / "r" / "checkpoints").is_dir() or not any((corpus / "r" / "checkpoints").glob("step-??????")):
@@ -82,7 +84,8 @@ def test_sigkill_loses_nothing_either(tfm: Tfm, corpus: Path) -> None:
     flags = [*FILES, "--max-steps", "120", *TINY_FLAGS]
     assert tfm("train", *flags, "--run", "whole").returncode == 0
     for kill in range(3):
-        child = subprocess.Popen([str(TFM), "train", *flags, "--run", "r"], cwd=corpus, stderr=subprocess.DEVNULL)
+        command = [str(TFM), "train", *flags, "--run", "r"]
+        child = subprocess.Popen(command, cwd=corpus, stderr=subprocess.DEVNULL, env=ONE_THREAD)
         wanted = 15 * (kill + 1)
         while child.poll() is None and not list((corpus / "r").glob(f"checkpoints/step-{wanted:06d}")):
             time.sleep(0.005)
