@@ -43,4 +43,4 @@ def test_cmudict_letters_to_phones(tmp_path: Path, corpora: Path) -> None:
     dev = {"dev-src": folder / "valid.src", "dev-tgt": folder / "valid.tgt"}
     test = folder / "test.src", folder / "test.refs.tsv"
     scores = train_and_score(tmp_path, "g2p", train | dev, test, ["exact", "wer"])
-    assert 100 - scores["exact"] <= 30  # share of words with any wrong phone
+    assert 100 - scores["exact"] <= 33  # share of words with any wrong phone
