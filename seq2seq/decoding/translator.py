@@ -163,6 +163,9 @@ class Translator:
         text = clean(text)
         if not text:
             return []
+        ids = self.tokenizer.src.encode(text)
+        if len(ids) <= self._max_source:
+            return [_Part(line, 0, ids)]
         pieces, cut = split_text(text, lambda part: len(self.tokenizer.src.encode(part)), self._max_source)
         if cut:
             number = first_line + line + 1
