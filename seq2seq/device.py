@@ -53,10 +53,10 @@ def keep_freed_memory() -> None:
     """
     if not sys.platform.startswith("linux") or "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return
-    m_trim_threshold, m_mmap_threshold = -1, -3
+    m_trim_threshold, m_mmap_max = -1, -4
     try:
         libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(m_mmap_threshold, 1 << 30)
-        libc.mallopt(m_trim_threshold, 1 << 30)
+        libc.mallopt(m_mmap_max, 0)  # no array has a mapping of its own, however large
+        libc.mallopt(m_trim_threshold, (1 << 31) - 1)
     except (OSError, AttributeError):
         pass

@@ -7,10 +7,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .dropout import Dropout
+from .precision import Linear
+from .softmax import softmax
 
 KeysValues = tuple[Tensor, Tensor]
 """Projected keys (B, H, S, d_k) and values (B, H, S, d_v)."""
@@ -31,10 +34,10 @@ def attention(
     Returns:
         The output (..., T, d_v) and the weights (..., T, S), before dropout, each row of which sums to 1.
     """
-    scores = (q * (1 / math.sqrt(q.size(-1)))) @ k.transpose(-2, -1)  # (..., T, S)
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))  # (..., T, S)
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
-    weights = scores.softmax(dim=-1)
+    weights = softmax(scores)
     return (weights if dropout is None else dropout(weights)) @ v, weights
 
 
@@ -54,10 +57,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, *, d_model: int, num_heads: int, d_k: int, d_v: int, bias: bool, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.q_proj = nn.Linear(d_model, num_heads * d_k, bias=bias)
-        self.k_proj = nn.Linear(d_model, num_heads * d_k, bias=bias)
-        self.v_proj = nn.Linear(d_model, num_heads * d_v, bias=bias)
-        self.out_proj = nn.Linear(num_heads * d_v, d_model, bias=bias)
+        self.q_proj = Linear(d_model, num_heads * d_k, bias=bias)
+        self.k_proj = Linear(d_model, num_heads * d_k, bias=bias)
+        self.v_proj = Linear(d_model, num_heads * d_v, bias=bias)
+        self.out_proj = Linear(num_heads * d_v, d_model, bias=bias)
         self.dropout = Dropout(dropout)
         self.on_weights: Callable[[Tensor], None] | None = None
         """Receives the weights (B, H, T, S) of each call; set by `attention_maps`."""
@@ -65,6 +68,15 @@ class MultiHeadAttention(nn.Module):
     def keys_values(self, x: Tensor) -> KeysValues:
         """Projects (B, S, D) to keys and values, for this call or for a cache."""
         return self._split(self.k_proj(x)), self._split(self.v_proj(x))
+
+    def queries_keys_values(self, x: Tensor) -> tuple[Tensor, KeysValues]:
+        """All three projections of one input (B, T, D), for self-attention; as one matrix product, which is faster."""
+        projections = self.q_proj, self.k_proj, self.v_proj
+        weight = torch.cat([projection.weight for projection in projections])
+        biases = [projection.bias for projection in projections if projection.bias is not None]
+        projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
+        q, k, v = projected.split([projection.out_features for projection in projections], dim=-1)
+        return self._split(q), (self._split(k), self._split(v))
 
     def forward(self, x: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
         """Attends from each position of x.
@@ -77,7 +89,10 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (B, T, D).
         """
-        q = self._split(self.q_proj(x))
+        return self.attend(self._split(self.q_proj(x)), keys_values, mask)
+
+    def attend(self, q: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
+        """The same from projected queries, (B, H, T, d_k)."""
         heads = self._attend(q, *keys_values, mask)  # (B, H, T, d_v)
         return self.out_proj(heads.transpose(1, 2).flatten(start_dim=2))  # (B, T, H * d_v) -> (B, T, D)
 

@@ -25,15 +25,24 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
+        mask, scale = self._byte_mask(x)
+        return x * mask.mul_(scale)
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """residual + dropout(x), in one pass where that is faster."""
+        if not self.training or self.rate == 0 or x.device.type != "cpu":
+            return residual + self(x)
+        mask, scale = self._byte_mask(x)
+        return torch.addcmul(residual, x, mask, value=scale)
+
+    def _byte_mask(self, x: Tensor) -> tuple[Tensor, float]:
+        """A tensor like x of ones, and zeros with probability threshold / 256; and 256 / (256 - threshold)."""
         threshold = max(1, min(255, round(self.rate * 256)))
-        return x * _scaled_byte_mask(x, threshold)
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        random_bytes = words.view(torch.uint8)[: x.numel()].view(x.shape)
+        # Comparing into bytes, not booleans, takes the vectorised path.
+        keep = torch.ge(random_bytes, threshold, out=torch.empty_like(random_bytes))
+        return keep.to(x.dtype), 256 / (256 - threshold)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
-
-
-def _scaled_byte_mask(x: Tensor, threshold: int) -> Tensor:
-    """A tensor like x: 0 with probability threshold / 256, else 256 / (256 - threshold)."""
-    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
-    return keep.to(x.dtype).mul_(256 / (256 - threshold))

@@ -81,12 +81,13 @@ class Embedding(nn.Module):
         self.max_seq_len = config.max_seq_len
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
+    def forward(self, ids: Tensor, start: int = 0, dtype: torch.dtype | None = None) -> Tensor:
         """Embeds a block of tokens.
 
         Args:
             ids: (B, T) token ids.
             start: Position of the first column; more than 0 when decoding step by step.
+            dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
 
         Returns:
             (B, T, D).
@@ -97,7 +98,7 @@ class Embedding(nn.Module):
         end = start + ids.size(1)
         if end > self.max_seq_len:
             raise ValueError(f"sequence of {end} tokens, but max_seq_len is {self.max_seq_len}")
-        x = self.tokens(ids) * self.scale
+        x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
             x = x + self.positions(start, ids.size(1)).to(x.dtype)
         return self.dropout(x)

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from .config import ModelConfig
 from .dropout import Dropout
+from .precision import Linear
 
 
 class FeedForward(nn.Module):
@@ -17,9 +18,9 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.activation = config.activation
-        self.linear_1 = nn.Linear(config.d_model, config.d_ff)
-        self.gate = nn.Linear(config.d_model, config.d_ff) if config.activation == "swiglu" else None
-        self.linear_2 = nn.Linear(config.d_ff, config.d_model)
+        self.linear_1 = Linear(config.d_model, config.d_ff)
+        self.gate = Linear(config.d_model, config.d_ff) if config.activation == "swiglu" else None
+        self.linear_2 = Linear(config.d_ff, config.d_model)
         self.dropout = Dropout(config.feed_forward_dropout)
 
     def forward(self, x: Tensor) -> Tensor:

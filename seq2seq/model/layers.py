@@ -15,6 +15,7 @@ from .attention import KeysValues, MultiHeadAttention
 from .config import ModelConfig
 from .dropout import Dropout
 from .feed_forward import FeedForward
+from .precision import LayerNorm
 
 
 class LayerCache(Protocol):
@@ -37,14 +38,14 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         self.pre_norm = config.norm_order == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre_norm:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return self.dropout.add_to(x, sublayer(self.norm(x)))
+        return self.norm(self.dropout.add_to(x, sublayer(x)))
 
 
 def build_attention(config: ModelConfig) -> MultiHeadAttention:
@@ -71,7 +72,10 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        x = self.self_attn_residual(x, lambda x: self.self_attn(x, self.self_attn.keys_values(x), src_mask))
+        def attend_to_source(x: Tensor) -> Tensor:
+            return self.self_attn.attend(*self.self_attn.queries_keys_values(x), src_mask)
+
+        x = self.self_attn_residual(x, attend_to_source)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -109,8 +113,8 @@ class DecoderLayer(nn.Module):
         """
 
         def attend_to_target(y: Tensor) -> Tensor:
-            new = self.self_attn.keys_values(y)
-            return self.self_attn(y, new if cache is None else cache.append(new), tgt_mask)
+            q, new = self.self_attn.queries_keys_values(y)
+            return self.self_attn.attend(q, new if cache is None else cache.append(new), tgt_mask)
 
         y = self.self_attn_residual(y, attend_to_target)
         y = self.cross_attn_residual(y, lambda y: self.cross_attn(y, memory, src_mask))

@@ -11,11 +11,12 @@ from .config import ModelConfig
 from .embedding import Embedding
 from .layers import DecoderLayer, EncoderLayer, LayerCache
 from .masks import causal_mask, padding_mask
+from .precision import LayerNorm, Linear
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:
     """Pre-norm leaves the residual stream unnormalised, so its stacks end in one more LayerNorm."""
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm_order == "pre" else nn.Identity()
+    return LayerNorm(config.d_model, eps=config.norm_eps) if config.norm_order == "pre" else nn.Identity()
 
 
 class Encoder(nn.Module):
@@ -94,7 +95,7 @@ class Transformer(nn.Module):
         self.tgt_embedding = Embedding(tgt_tokens, config)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output_layer = nn.Linear(config.d_model, tgt_vocab_size, bias=config.output_bias)
+        self.output_layer = Linear(config.d_model, tgt_vocab_size, bias=config.output_bias)
         if config.tie_embeddings:
             self.output_layer.weight = tgt_tokens.weight
         self.reset_parameters()
@@ -119,9 +120,9 @@ class Transformer(nn.Module):
         """The mask that hides the padding of a source, (B, 1, 1, S)."""
         return padding_mask(src, self.pad_id)
 
-    def encode(self, src: Tensor) -> Tensor:
-        """Source ids (B, S) to the memory (B, S, D)."""
-        return self.encoder(self.src_embedding(src), self.src_mask(src))
+    def encode(self, src: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Source ids (B, S) to the memory (B, S, D), computed in `dtype`, as all that is computed from it will be."""
+        return self.encoder(self.src_embedding(src, dtype=dtype), self.src_mask(src))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
         """Target ids (B, T) to hidden states (B, T, D), each seeing the memory and the target up to its own position.
@@ -129,7 +130,8 @@ class Transformer(nn.Module):
         Padding stands at the end of a target, where no earlier position sees it: the causal mask is all it takes.
         """
         tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
-        return self.decoder(self.tgt_embedding(tgt_in), self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
+        y = self.tgt_embedding(tgt_in, dtype=memory.dtype)
+        return self.decoder(y, self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
 
     def decode_step(self, last: Tensor, position: int, cache: Sequence[LayerCache], src_mask: Tensor) -> Tensor:
         """The newest target position alone, the earlier ones being in the cache.
@@ -147,9 +149,9 @@ class Transformer(nn.Module):
         memory = [layer.memory for layer in cache]
         return self.output_layer(self.decoder(y, memory, None, src_mask, cache)[:, -1])
 
-    def hidden_states(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """The decoder's output (B, T, D), before the output layer."""
-        return self.decode(tgt_in, self.encode(src), self.src_mask(src))
+    def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """The decoder's output (B, T, D), before the output layer, computed in `dtype`."""
+        return self.decode(tgt_in, self.encode(src, dtype), self.src_mask(src))
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Source ids (B, S) and target ids (B, T) to logits (B, T, V): the next token at each target position."""

@@ -4,7 +4,6 @@ What happens at a step depends on the step number, the configuration and the dat
 never change the weights; validation changes them only by ending the run (early stopping).
 """
 
-import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -92,7 +91,7 @@ class Trainer:
         average: Moving average of the weights, or None.
         config: Seed, schedule, accumulation, cadence.
         batches: The training data.
-        dtype: Precision of matrix products; bfloat16 turns autocast on.
+        dtype: Precision of activations and matrix products; weights, optimizer and sums stay float32.
         progress: Where to start.
         max_steps: Updates in all, or None if `hooks.plan_steps` is to decide.
         hooks: Validation, saving, logging.
@@ -173,12 +172,9 @@ class Trainer:
         return loaded
 
     def _loss(self, batch: TensorBatch) -> Tensor:
-        device = batch.src.device.type
-        bf16 = self.dtype == torch.bfloat16
-        with torch.autocast(device, torch.bfloat16) if bf16 else contextlib.nullcontext():
-            hidden = self.model.hidden_states(batch.src, batch.tgt_in)
-            smoothing = self.config.label_smoothing
-            return training_loss(hidden, self.model.output_layer, batch.tgt_out, smoothing, self.model.pad_id)
+        hidden = self.model.hidden_states(batch.src, batch.tgt_in, self.dtype)
+        smoothing = self.config.label_smoothing
+        return training_loss(hidden, self.model.output_layer, batch.tgt_out, smoothing, self.model.pad_id)
 
     def _clip_gradients(self) -> float:
         limit = self.config.max_grad_norm or math.inf

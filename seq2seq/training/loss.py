@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-CHUNK_ROWS = 256
+CHUNK_ROWS = 512
 """Rows of logits computed at a time: (256, V) stays in the processor's cache."""
+SMALLEST_PROB = 1e-30
+"""Below it the logarithm of a float32 probability is no longer exact."""
 
 
 def label_smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float, ignore_id: int) -> Tensor:
@@ -31,31 +33,30 @@ def label_smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothin
 
 
 def fused_linear_cross_entropy(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    label_smoothing: float,
-    ignore_id: int,
-    dtype: torch.dtype = torch.float32,
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, label_smoothing: float, ignore_id: int
 ) -> Tensor:
     """`label_smoothed_cross_entropy(hidden @ weight.T + bias, ..)` in row chunks, gradients computed on the way.
 
     The logits of a batch are its largest tensor by far (4,096 x 8,000), and element-wise passes over it cost more than
-    the matrix product. Here each chunk is projected, turned into its gradient in place and multiplied back while it is
-    still in cache; the backward pass only scales the stored results.
+    the matrix product. Here each chunk is projected, turned into probabilities by one fused softmax, into its gradient
+    in place and multiplied back while it is still in cache; the backward pass only scales the stored results.
+
+    With p the softmax of z = hidden @ weight.T + bias, the gradient with respect to z is
+
+        p - (1 - eps) * onehot(y) - eps / V
+
+    whose last term is the same for every element: it meets the weights as the sum of their rows, without another pass.
 
     Args:
-        hidden: (N, D).
+        hidden: (N, D); its dtype is that of the three matrix products. Sums are taken in float32.
         weight: (V, D).
         bias: (V,) or None.
         targets: (N,); positions holding `ignore_id` are skipped.
-        dtype: Precision of the three matrix products.
 
     Returns:
         A scalar: the sum over targets, in nats.
     """
-    loss: Tensor = _FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, ignore_id, dtype)  # pyright: ignore[reportAssignmentType]
+    loss: Tensor = _FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, ignore_id)  # pyright: ignore[reportAssignmentType]
     return loss
 
 
@@ -69,29 +70,27 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         label_smoothing: float,
         ignore_id: int,
-        dtype: torch.dtype,
     ) -> Tensor:
         counted = (targets != ignore_id).nonzero().squeeze(1)
-        rows, labels = hidden.detach()[counted].to(dtype), targets[counted]
-        matrix = weight.detach().to(dtype)
-        loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        rows, labels = hidden[counted], targets[counted]
+        uniform = label_smoothing / len(weight)
+        matrix, offset = weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)
+        mean_logits = rows.float() @ weight.mean(dim=0) + (0.0 if bias is None else bias.mean())  # (N,)
+        loss = -label_smoothing * mean_logits.sum()
         grad_rows = torch.empty_like(rows)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
-        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.full_like(bias, -uniform * len(labels))
         for start in range(0, len(labels), CHUNK_ROWS):
             chunk, chunk_labels = rows[start : start + CHUNK_ROWS], labels[start : start + CHUNK_ROWS]
-            logits = (chunk @ matrix.T).float()  # (n, V)
-            if bias is not None:
-                logits += bias.detach()
-            chunk_loss, grad = _loss_and_gradient(logits, chunk_labels, label_smoothing)
+            chunk_loss, grad = _loss_and_gradient(F.linear(chunk, matrix, offset), chunk_labels, label_smoothing)
             loss += chunk_loss
             if grad_bias is not None:
-                grad_bias += grad.sum(dim=0)
-            grad = grad.to(dtype)
-            grad_rows[start : start + CHUNK_ROWS] = grad @ matrix
-            grad_weight += (grad.T @ chunk).float()
+                grad_bias += grad.sum(dim=0, dtype=grad_bias.dtype)
+            torch.mm(grad, matrix, out=grad_rows[start : start + CHUNK_ROWS])
+            grad_weight += grad.T @ chunk
+        grad_weight -= uniform * rows.float().sum(dim=0)
         grad_hidden = torch.zeros_like(hidden)
-        grad_hidden[counted] = grad_rows.to(hidden.dtype)
+        grad_hidden[counted] = grad_rows - (uniform * weight.sum(dim=0)).to(rows.dtype)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return loss
 
@@ -100,21 +99,23 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         (scale,) = grad_outputs
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         scaled_bias = None if grad_bias is None else grad_bias * scale
-        return grad_hidden * scale, grad_weight * scale, scaled_bias, None, None, None, None
+        return grad_hidden * scale, grad_weight * scale, scaled_bias, None, None, None
 
 
 def _loss_and_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
-    """The summed loss of one chunk and its gradient, softmax(z) - (1 - eps) * onehot(y) - eps / V, written over z."""
-    vocab_size = logits.size(1)
-    log_normaliser = logits.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-    true = logits.gather(1, labels[:, None])
-    expected = (1 - label_smoothing) * true + label_smoothing * logits.mean(dim=-1, keepdim=True)
-    loss = (log_normaliser - expected).sum()
-    grad = logits.sub_(log_normaliser).exp_()
-    if label_smoothing:
-        grad -= label_smoothing / vocab_size
-    grad.scatter_add_(1, labels[:, None], torch.full_like(true, label_smoothing - 1))
-    return loss, grad
+    """Of one chunk: -(1 - eps) z_y + log-normaliser, summed, and softmax(z) - (1 - eps) onehot(y); logits (n, V)."""
+    columns = labels[:, None]
+    probs = logits.softmax(dim=-1)
+    true = logits.gather(1, columns).float()
+    prob_true = probs.gather(1, columns).float()
+    log_normaliser = true - prob_true.log()  # log p_y = z_y - log sum exp z
+    underflow = (prob_true < SMALLEST_PROB).squeeze(1)
+    if underflow.any():
+        log_normaliser[underflow] = logits[underflow].float().logsumexp(dim=-1, keepdim=True)
+    # Written at flat positions: in bf16, torch's scatter_ would copy the whole tensor to float32 and back.
+    flat = labels + torch.arange(0, probs.numel(), probs.size(1), device=labels.device)
+    probs.view(-1)[flat] = (prob_true - (1 - label_smoothing)).to(probs.dtype).squeeze(1)
+    return (log_normaliser - (1 - label_smoothing) * true).sum(), probs
 
 
 def training_loss(
@@ -132,10 +133,8 @@ def training_loss(
     """
     rows, labels = hidden.flatten(0, 1), targets.flatten()
     if rows.device.type == "cpu":
-        dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
-        with torch.autocast("cpu", enabled=False):
-            return fused_linear_cross_entropy(
-                rows, output_layer.weight, output_layer.bias, labels, label_smoothing, ignore_id, dtype
-            )
+        return fused_linear_cross_entropy(
+            rows, output_layer.weight, output_layer.bias, labels, label_smoothing, ignore_id
+        )
     logits = output_layer(rows).float()
     return F.cross_entropy(logits, labels, ignore_index=ignore_id, label_smoothing=label_smoothing, reduction="sum")

@@ -73,10 +73,23 @@ def test_chunked_loss_and_gradients_equal_the_plain_ones(
 
 def test_bf16_products_stay_close() -> None:
     hidden, weight, _, labels = rows_and_labels(300, 64, 100)
-    hidden, weight = hidden / 8, weight / 8
+    hidden, weight = (hidden / 8).requires_grad_(), (weight / 8).requires_grad_()
     exact = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD)
-    rough = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD, torch.bfloat16)
+    exact_gradients = torch.autograd.grad(exact, [hidden, weight])
+    rough = fused_linear_cross_entropy(hidden.bfloat16(), weight, None, labels, 0.1, PAD)
+    rough_gradients = torch.autograd.grad(rough, [hidden, weight])
     torch.testing.assert_close(rough, exact, rtol=2e-3, atol=0)
+    for one, other in zip(rough_gradients, exact_gradients, strict=True):
+        assert one.dtype == torch.float32
+        assert (one - other).norm() < 0.01 * other.norm()
+
+
+def test_a_target_whose_probability_underflows_has_its_finite_loss() -> None:
+    hidden, weight = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0], [-200.0, 0.0], [1.0, 0.0]])
+    labels = torch.tensor([1])
+    fused = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD)
+    torch.testing.assert_close(fused, label_smoothed_cross_entropy(hidden @ weight.T, labels, 0.1, PAD))
+    assert fused.item() > 180
 
 
 def test_padding_costs_nothing_and_gets_no_gradient() -> None:

@@ -1,0 +1,25 @@
+"""Layers whose weights are float32 and which compute in the precision of their input.
+
+Mixed precision by the activations: embeddings are cast once, and every layer after them follows. The float32 weights,
+cast where they are used, stay the ones that the optimizer changes and checkpoints hold. Unlike under autocast, no
+activation is cast back and forth between two operations.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Linear(nn.Linear):
+    """x W^T + b."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.weight.to(input.dtype), None if self.bias is None else self.bias.to(input.dtype))
+
+
+class LayerNorm(nn.LayerNorm):
+    """gamma * (x - mean) / sqrt(variance + eps) + beta, over the last dimension; mean and variance in float32."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        # On a CPU the kernel takes float32 weights beside any input.
+        dtype = self.weight.dtype if input.device.type == "cpu" else input.dtype
+        return F.layer_norm(input, self.normalized_shape, self.weight.to(dtype), self.bias.to(dtype), self.eps)
