@@ -12,7 +12,7 @@ from ..data.errors import ModelError, UsageError
 
 DEFAULT_PRESET = "small"
 _UNBOUNDED = 10_000_000
-_FREE_KEYS = {"max_steps", "max_time", "device", "log_every", "checkpoint_every", "keep_checkpoints"}
+_FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
 """Settings of `training` that may change while a run goes on: its length and its cadence."""
 
 Section = dict[str, Any]

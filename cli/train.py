@@ -102,6 +102,8 @@ def train(
             raise Interrupted(
                 f"{error}. Run the same command to continue: {_command_line()}", error.exit_code - 128
             ) from error
+    if result is None:
+        return
     if result.already_finished:
         console.say(f"{directory} is already finished at step {result.step:,}; {result.how_to_go_on}")
     else:

@@ -65,11 +65,13 @@ class TokenStore:
     """Random access to the pairs of one store. Rows are views into the mapped file.
 
     Attributes:
+        directory: Where it lies.
         src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
         report: What was kept and dropped when the store was built.
     """
 
     def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self.report = FilterReport(**json.loads((directory / _REPORT).read_text())["report"])
         self._file = pa.memory_map(str(directory / _TABLE))
         reader = pa.ipc.open_file(self._file)

@@ -25,6 +25,11 @@ def pick_device(name: str = "auto") -> torch.device:
     return torch.device(name)
 
 
+def own_device(name: str) -> torch.device:
+    """The device of this rank: of several GPUs in a machine, the one that torchrun gave it."""
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if name == "cuda" else torch.device(name)
+
+
 def pick_precision(name: str, device: torch.device) -> torch.dtype:
     """The dtype of matrix products: `fp32`, `bf16`, or for `auto` bf16 where the hardware multiplies it faster.
 

@@ -22,6 +22,8 @@ class TrainingConfig:
     """Most positions of a batch on either side, padding included."""
     grad_accum_steps: int = 1
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
+    ranks: int | None = None
+    """Processes that share these batches; without it, on a CPU, one per core but no more than there are batches."""
     learning_rate: float = 1e-3
     """Peak learning rate."""
     schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
@@ -76,6 +78,8 @@ class TrainingConfig:
         for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
             if not 0 <= getattr(self, name) < 2**63:
                 problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
+        if self.ranks is not None and self.ranks < 1:
+            problems.append(f"ranks must be at least 1, but is {self.ranks}")
         if not 0 < self.learning_rate < math.inf:
             problems.append(f"learning_rate must be above 0, but is {self.learning_rate}")
         if not 0 < self.decay_fraction <= 1:

@@ -18,8 +18,10 @@ from ..evaluation.loss import TensorBatch
 from ..model.transformer import Transformer
 from .config import TrainingConfig
 from .loss import training_loss
+from .gradients import GradientBuffer
 from .optimizer import MovingAverage
 from .randomness import seed_torch
+from .ranks import Ranks
 from .schedule import learning_rate
 
 MAX_BAD_UPDATES = 3
@@ -94,7 +96,8 @@ class Trainer:
         dtype: Precision of activations and matrix products; weights, optimizer and sums stay float32.
         progress: Where to start.
         max_steps: Updates in all, or None if `hooks.plan_steps` is to decide.
-        hooks: Validation, saving, logging.
+        hooks: Validation, saving, logging; the leader's alone.
+        ranks: Who shares the work; each rank has a trainer.
     """
 
     model: Transformer
@@ -106,6 +109,11 @@ class Trainer:
     progress: Progress = field(default_factory=Progress)
     max_steps: int | None = None
     hooks: Hooks = field(default_factory=Hooks)
+    ranks: Ranks = field(default_factory=Ranks)
+
+    def __post_init__(self) -> None:
+        self._gradients = GradientBuffer(self.model)
+        self._bad_updates = 0
 
     def run(self) -> None:
         """Trains until the last step or until validation no longer improves.
@@ -114,17 +122,22 @@ class Trainer:
             Interrupted: A stop was requested; the state has been saved.
             TrainingDiverged: Several updates in a row had no finite gradient.
         """
-        self._bad_updates = 0
         self._step_ends: list[float] = []
         self._validate_if_due()
         while not self._finished():
             self._stop_if_requested()
+            self.ranks.go_on(self.max_steps)
             self._train_step()
             self._log_if_due()
             self._plan_if_due()
             self.hooks.on_step(self.progress, self.max_steps)
             if not self._validate_if_due() and self.progress.step % self.config.checkpoint_every == 0:
                 self._save()
+
+    def follow(self) -> None:
+        """Makes the updates that the leader asks for."""
+        for self.max_steps in self.ranks.updates():
+            self._train_step()
 
     def _finished(self) -> bool:
         total = self.config.max_steps if self.max_steps is None else self.max_steps
@@ -140,18 +153,17 @@ class Trainer:
         """One update: gradients of one or more batches, added, normalised by their tokens, clipped, applied."""
         progress = self.progress
         step = progress.step + 1
-        micro_batches = self._next_batches()
-        num_tokens = sum(batch.num_tokens for batch in micro_batches)
+        micro_batches = self._next_micro_batches()
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss_sum = 0.0
-        for number, batch in enumerate(micro_batches):
-            seed_torch(self.config.seed, "dropout", step, number)
-            loss = self._loss(batch)
-            (loss / num_tokens).backward()
-            loss_sum += loss.item()
+        self._gradients.clear()
+        for index in self.ranks.share(micro_batches):
+            batch = self.batches.load(progress.epoch, index)
+            seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
+            self._gradients.add(self._loss(batch), batch.num_tokens)
+        self.ranks.add_up(self._gradients.flat)
+        loss_sum, num_tokens = self._gradients.totals()
+        grad_norm = self._gradients.normalise(num_tokens, self.config.max_grad_norm)
         rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
-        grad_norm = self._clip_gradients()
         self._update(step, rate, loss_sum, grad_norm)
         progress.step = step
         progress.tokens += num_tokens
@@ -161,24 +173,19 @@ class Trainer:
         progress.score = None
         self._last = {"lr": rate, "grad_norm": grad_norm}
 
-    def _next_batches(self) -> list[TensorBatch]:
-        """The batches of the next update; fewer than `grad_accum_steps` at the end of an epoch."""
+    def _next_micro_batches(self) -> range:
+        """Which batches of the epoch the next update takes; fewer than `grad_accum_steps` at the end of an epoch."""
         progress = self.progress
         if progress.next_batch >= self.batches.num_batches(progress.epoch):
             progress.epoch, progress.next_batch = progress.epoch + 1, 0
         end = min(progress.next_batch + self.config.grad_accum_steps, self.batches.num_batches(progress.epoch))
-        loaded = [self.batches.load(progress.epoch, index) for index in range(progress.next_batch, end)]
-        progress.next_batch = end
-        return loaded
+        start, progress.next_batch = progress.next_batch, end
+        return range(start, end)
 
     def _loss(self, batch: TensorBatch) -> Tensor:
         hidden = self.model.hidden_states(batch.src, batch.tgt_in, self.dtype)
         smoothing = self.config.label_smoothing
         return training_loss(hidden, self.model.output_layer, batch.tgt_out, smoothing, self.model.pad_id)
-
-    def _clip_gradients(self) -> float:
-        limit = self.config.max_grad_norm or math.inf
-        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
 
     def _update(self, step: int, rate: float, loss_sum: float, grad_norm: float) -> None:
         if not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):

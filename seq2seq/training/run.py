@@ -29,15 +29,17 @@ from ..checkpoint import (
     write_checkpoint,
 )
 from ..decoding.translator import check_tokenizer
-from ..device import keep_freed_memory, pick_device, pick_precision
+from ..device import keep_freed_memory, own_device, pick_device, pick_precision
 from ..model.config import ModelConfig
 from .config import parse_duration
 from .curve import learning_curve
+from .follower import Start, follow
 from .interrupts import Interrupts
 from .loop import PLAN_STEP, Hooks, Progress, Trainer
 from .optimizer import MovingAverage, build_optimizer, optimizer_tensors, restore_optimizer
 from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
 from .randomness import seed_torch
+from .ranks import Ranks, joined_ranks
 from .reporter import Reporter
 from .schedule import same_up_to
 from .validation import Validator
@@ -71,7 +73,7 @@ def train(
     tokenizer: Path | None = None,
     init_from: Path | None = None,
     started: float | None = None,
-) -> TrainingResult:
+) -> TrainingResult | None:
     """Trains a model into a run directory, or continues the run that is there.
 
     Args:
@@ -84,12 +86,33 @@ def train(
         init_from: A run whose best weights and tokenizer to start from.
         started: Monotonic time at which the time limit began.
 
+    Returns:
+        How it ended; None in a process that torchrun started to help another one.
+
     Raises:
         Interrupted: Stopped on request, after saving.
         TfmError: As its subclasses say.
     """
     started = time.monotonic() if started is None else started
     keep_freed_memory()
+    device = pick_device(settings.training.device)
+    with joined_ranks(settings.training, device, follow) as ranks:
+        if ranks.rank > 0:
+            return follow(ranks)
+        return _lead(ranks, settings, run, config_text, reporter, interrupts, tokenizer, init_from, started)
+
+
+def _lead(
+    ranks: Ranks,
+    settings: RunSettings,
+    run: Path,
+    config_text: str,
+    reporter: Reporter,
+    interrupts: Interrupts,
+    tokenizer: Path | None,
+    init_from: Path | None,
+    started: float,
+) -> TrainingResult:
     with DirectoryLock(run):
         for directory in (run, run / "checkpoints", run / "cache"):
             remove_debris(directory)
@@ -98,7 +121,7 @@ def train(
         if init_from is not None:
             tokenizer = init_from / "tokenizer"
         prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter)
-        return _Session(settings, run, prepared, reporter, interrupts, init_from, started).run_to_end()
+        return _Session(settings, run, prepared, reporter, interrupts, init_from, started, ranks).run_to_end()
 
 
 def _write_config(run: Path, config_text: str) -> None:
@@ -133,12 +156,14 @@ class _Session:
         interrupts: Interrupts,
         init_from: Path | None,
         started: float,
+        ranks: Ranks,
     ) -> None:
+        self.ranks = ranks
         self.settings, self.config = settings, settings.training
         self.run, self.prepared, self.reporter, self.interrupts = run, prepared, reporter, interrupts
         self.init_from, self.started = init_from, started
         self.metrics, self.timing = LineLog(run / "metrics.jsonl"), LineLog(run / "timing.jsonl")
-        self.device = pick_device(self.config.device)
+        self.device = own_device(pick_device(self.config.device).type)
         self.dtype = pick_precision(self.config.precision, self.device)
         self.description = _describe(settings, prepared)
         seed_torch(self.config.seed, "weights")
@@ -160,11 +185,14 @@ class _Session:
         progress = self.progress
         at_end = progress.stopped_early or (max_steps is not None and progress.step >= max_steps)
         if at_end and progress.validated_step == progress.step:
+            self.ranks.hand_out(None)
             return self._result(already_finished=True)
         self.metrics.cut_after(progress.step)
         self.timing.cut_after(progress.step)
         self._announce(max_steps)
+        self.ranks.hand_out(self._start())
         self._loop(max_steps)
+        self.ranks.stop()
         return self._result(already_finished=False)
 
     def _result(self, *, already_finished: bool) -> TrainingResult:
@@ -260,9 +288,25 @@ class _Session:
         precision = "bf16" if self.dtype == torch.bfloat16 else "fp32"
         steps = f"{max_steps:,} steps" if max_steps else f"as many steps as fit {self.config.max_time}"
         self.reporter.say(
-            f"{self.model.num_parameters():,} parameters on {self.device} ({precision},"
-            f" {torch.get_num_threads()} threads); {steps}"
+            f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self._workforce()}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
+        )
+
+    def _workforce(self) -> str:
+        processes = f"{self.ranks.count} processes" if self.ranks.count > 1 else "1 process"
+        return f"{processes} of {torch.get_num_threads()} thread{'s' if torch.get_num_threads() > 1 else ''}"
+
+    def _start(self) -> Start:
+        """What the other ranks need to stand where this one does."""
+        return Start(
+            config=self.config,
+            device=self.device.type,
+            dtype=self.dtype,
+            description=self.description,
+            train_store=self.prepared.train.directory,
+            weights={name: tensor.cpu() for name, tensor in model_tensors(self.model).items()},
+            optimizer={n: t.cpu() for n, t in optimizer_tensors(self.optimizer, self.model).items()},
+            progress=self.progress,
         )
 
     def _loop(self, max_steps: int | None) -> None:
@@ -297,6 +341,7 @@ class _Session:
             progress=self.progress,
             max_steps=max_steps,
             hooks=hooks,
+            ranks=self.ranks,
         )
         try:
             with self.interrupts.held():
@@ -358,6 +403,7 @@ class _Session:
             "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
             "processor": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
+            "ranks": self.ranks.count,
             "precision": str(self.dtype).removeprefix("torch."),
         }
 

@@ -27,6 +27,7 @@ TINY: dict[str, Any] = {
         "max_steps": 24,
         "max_tokens_per_batch": 128,
         "grad_accum_steps": 2,
+        "ranks": 1,
         "learning_rate": 0.01,
         "warmup_steps": 4,
         "ema_decay": 0.9,

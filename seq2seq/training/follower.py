@@ -1,0 +1,59 @@
+"""What a rank other than the leader does: it builds the same model and makes the same updates on its micro-batches."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...data.store import open_store
+from ..checkpoint import ModelDescription
+from ..device import keep_freed_memory, own_device
+from .config import TrainingConfig
+from .loop import Progress, Trainer
+from .optimizer import build_optimizer, restore_optimizer
+from .prepare import StoreBatches
+from .ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Start:
+    """All that a follower needs to stand where the leader stands."""
+
+    config: TrainingConfig
+    device: str
+    dtype: torch.dtype
+    description: ModelDescription
+    train_store: Path
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    progress: Progress
+
+
+def follow(ranks: Ranks) -> None:
+    """Takes the leader's `Start` and trains along until the leader stops."""
+    keep_freed_memory()
+    start: Start | None = ranks.hand_out()
+    if start is None:  # the leader found nothing to do
+        return
+    device = own_device(start.device)
+    model = start.description.build()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(start.weights[name])
+    model.to(device)
+    optimizer = build_optimizer(model, start.config)
+    restore_optimizer(optimizer, model, start.optimizer)
+    store = open_store(start.train_store)
+    assert store is not None, f"{start.train_store} vanished"
+    trainer = Trainer(
+        model=model,
+        optimizer=optimizer,
+        average=None,  # the leader's, who validates and saves
+        config=start.config,
+        batches=StoreBatches(store, start.config, device),
+        dtype=start.dtype,
+        progress=start.progress,
+        ranks=ranks,
+    )
+    trainer.follow()

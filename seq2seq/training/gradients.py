@@ -1,0 +1,49 @@
+"""All gradients of a model in one flat tensor: added up over micro-batches and ranks, normalised and clipped at once."""
+
+import torch
+from torch import Tensor, nn
+
+
+class GradientBuffer:
+    """The gradients of one update, and beside them the summed loss and the tokens that they are the gradients of.
+
+    Each parameter's `grad` is a view of the buffer, so that a backward pass adds to it and one all-reduce takes all.
+
+    Args:
+        model: On its device; its parameters' gradients live here from now on.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        parameters = list(model.parameters())
+        sizes = [parameter.numel() for parameter in parameters]
+        self.flat = torch.zeros(sum(sizes) + 2, device=parameters[0].device)
+        """Gradients one after the other, then the summed loss, then the number of tokens."""
+        self._gradients, self._totals = self.flat[:-2], self.flat[-2:]
+        for parameter, gradient in zip(parameters, self._gradients.split(sizes), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+
+    def clear(self) -> None:
+        """Begins an update."""
+        self.flat.zero_()
+
+    def add(self, loss: Tensor, num_tokens: int) -> None:
+        """Adds one micro-batch: the gradients of its summed loss, by a backward pass, and its totals."""
+        loss.backward()
+        self._totals[0] += loss.detach()
+        self._totals[1] += num_tokens
+
+    def totals(self) -> tuple[float, int]:
+        """Loss, summed over target tokens, and their number."""
+        loss_sum, num_tokens = self._totals.tolist()
+        return loss_sum, int(num_tokens)
+
+    def normalise(self, num_tokens: int, max_norm: float) -> float:
+        """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any).
+
+        Returns:
+            The norm after division, before scaling.
+        """
+        norm = self._gradients.norm().item() / num_tokens
+        excess = max(norm / max_norm, 1.0) if max_norm else 1.0
+        self._gradients.div_(num_tokens * excess)
+        return norm
