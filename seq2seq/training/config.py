@@ -24,8 +24,12 @@ class TrainingConfig:
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
     ranks: int | None = None
     """Processes that share these batches; without it, on a CPU, one per core but no more than there are batches."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon`: Muon for the matrices inside the layers, AdamW for all else."""
     learning_rate: float = 1e-3
-    """Peak learning rate."""
+    """Peak learning rate of AdamW."""
+    muon_learning_rate: float = 0.02
+    """Peak learning rate of Muon."""
     schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
     """Shape of the learning rate after warm-up."""
     warmup_steps: int = 1000
@@ -80,8 +84,9 @@ class TrainingConfig:
                 problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
         if self.ranks is not None and self.ranks < 1:
             problems.append(f"ranks must be at least 1, but is {self.ranks}")
-        if not 0 < self.learning_rate < math.inf:
-            problems.append(f"learning_rate must be above 0, but is {self.learning_rate}")
+        for name in ("learning_rate", "muon_learning_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                problems.append(f"{name} must be above 0, but is {getattr(self, name)}")
         if not 0 < self.decay_fraction <= 1:
             problems.append(f"decay_fraction must be above 0 and at most 1, but is {self.decay_fraction}")
         if not all(0 <= beta < 1 for beta in self.adam_betas):

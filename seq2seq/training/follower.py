@@ -11,7 +11,7 @@ from ..checkpoint import ModelDescription
 from ..device import keep_freed_memory, own_device
 from .config import TrainingConfig
 from .loop import Progress, Trainer
-from .optimizer import build_optimizer, restore_optimizer
+from .optimizer import Optimizer
 from .prepare import StoreBatches
 from .ranks import Ranks
 
@@ -42,8 +42,8 @@ def follow(ranks: Ranks) -> None:
         for name, parameter in model.named_parameters():
             parameter.copy_(start.weights[name])
     model.to(device)
-    optimizer = build_optimizer(model, start.config)
-    restore_optimizer(optimizer, model, start.optimizer)
+    optimizer = Optimizer(model, start.config, ranks=ranks, dtype=start.dtype)
+    optimizer.restore(model, start.optimizer)
     store = open_store(start.train_store)
     assert store is not None, f"{start.train_store} vanished"
     trainer = Trainer(

@@ -19,7 +19,7 @@ from ..model.transformer import Transformer
 from .config import TrainingConfig
 from .loss import training_loss
 from .gradients import GradientBuffer
-from .optimizer import MovingAverage
+from .optimizer import MovingAverage, Optimizer
 from .randomness import seed_torch
 from .ranks import Ranks
 from .schedule import learning_rate
@@ -101,7 +101,7 @@ class Trainer:
     """
 
     model: Transformer
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
     average: MovingAverage | None
     config: TrainingConfig
     batches: BatchProvider
@@ -197,9 +197,7 @@ class Trainer:
                 )
             return
         self._bad_updates = 0
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
+        self.optimizer.step(rate)
         if self.average is not None:
             self.average.update(step)
 

@@ -1,49 +1,89 @@
-"""AdamW, gradient clipping's norm, and the moving average of the weights."""
+"""What turns gradients into updates: AdamW, with Muon for the hidden matrices if configured; and the moving average."""
 
 import torch
 from torch import Tensor, nn
 
 from .config import TrainingConfig
+from .muon import Muon
+from .ranks import Ranks
 
 
-def build_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019) with the paper's betas and epsilon unless configured otherwise.
+class Optimizer:
+    """AdamW (Loshchilov & Hutter 2019) on all parameters, or on those that Muon is not for.
 
-    Weight decay is for matrices: biases, LayerNorms, embeddings and positions go without.
+    Weight decay is for matrices: biases, LayerNorms, embeddings and positions go without. Muon takes the matrices
+    inside the layers, at a learning rate of its own that follows the same schedule.
+
+    Args:
+        model: Whose parameters to optimise.
+        config: Learning rates, betas, decay.
+        ranks: Who shares Muon's work.
+        dtype: Precision of Muon's matrix products.
     """
-    decayed: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        matrix = parameter.dim() == 2 and not name.endswith(("tokens.weight", "positions.weight"))
-        (decayed if matrix else others).append(parameter)
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_eps, fused=True)
 
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainingConfig,
+        *,
+        ranks: Ranks | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        decayed: list[nn.Parameter] = []
+        others: list[nn.Parameter] = []
+        hidden: list[nn.Parameter] = []
+        for name, parameter in model.named_parameters():
+            matrix = parameter.dim() == 2 and not name.endswith(("tokens.weight", "positions.weight"))
+            if matrix and ".layers." in name and config.optimizer == "muon":
+                hidden.append(parameter)
+            else:
+                (decayed if matrix else others).append(parameter)
+        groups = [
+            {"params": decayed, "weight_decay": config.weight_decay, "ratio": 1.0},
+            {"params": others, "weight_decay": 0.0, "ratio": 1.0},
+        ]
+        adamw = torch.optim.AdamW(
+            [group for group in groups if group["params"]], betas=config.adam_betas, eps=config.adam_eps, fused=True
+        )
+        self._parts: list[torch.optim.Optimizer] = [adamw]
+        if hidden:
+            muon = {"params": hidden, "ratio": config.muon_learning_rate / config.learning_rate}
+            self._parts.append(Muon([muon], weight_decay=config.weight_decay, dtype=dtype, ranks=ranks))
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors: `exp_avg/NAME`, `exp_avg_sq/NAME`, `step/NAME`."""
-    return {
-        f"{key}/{name}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
+    @property
+    def param_groups(self) -> list[dict[str, object]]:
+        """The groups of all parts; `ratio` is a group's learning rate in terms of AdamW's."""
+        return [group for part in self._parts for group in part.param_groups]
 
+    def step(self, rate: float) -> None:
+        """Makes one update at this learning rate, Muon's part at one in proportion."""
+        for part in self._parts:
+            for group in part.param_groups:
+                group["lr"] = rate * group["ratio"]
+            part.step()
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Puts tensors from `optimizer_tensors` back.
+    def tensors(self, model: nn.Module) -> dict[str, Tensor]:
+        """The state as named tensors: `exp_avg/NAME`, `exp_avg_sq/NAME`, `step/NAME`, `momentum_buffer/NAME`."""
+        return {
+            f"{key}/{name}": value
+            for name, parameter in model.named_parameters()
+            for part in self._parts
+            for key, value in part.state.get(parameter, {}).items()
+        }
 
-    Raises:
-        KeyError: A tensor belongs to no parameter of the model.
-    """
-    parameters = dict(model.named_parameters())
-    for full_name, value in tensors.items():
-        key, _, name = full_name.partition("/")
-        parameter = parameters[name]
-        on_host = key == "step" and parameter.device.type == "cpu"
-        optimizer.state[parameter][key] = value.clone() if on_host else value.to(parameter.device).clone()
+    def restore(self, model: nn.Module, tensors: dict[str, Tensor]) -> None:
+        """Puts tensors from `tensors` back.
+
+        Raises:
+            KeyError: A tensor belongs to no parameter of the model.
+        """
+        parameters = dict(model.named_parameters())
+        for full_name, value in tensors.items():
+            key, _, name = full_name.partition("/")
+            parameter = parameters[name]
+            on_host = key == "step" and parameter.device.type == "cpu"
+            part = self._parts[-1] if key == "momentum_buffer" else self._parts[0]
+            part.state[parameter][key] = value.clone() if on_host else value.to(parameter.device).clone()
 
 
 class MovingAverage:

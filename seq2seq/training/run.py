@@ -36,7 +36,7 @@ from .curve import learning_curve
 from .follower import Start, follow
 from .interrupts import Interrupts
 from .loop import PLAN_STEP, Hooks, Progress, Trainer
-from .optimizer import MovingAverage, build_optimizer, optimizer_tensors, restore_optimizer
+from .optimizer import MovingAverage, Optimizer
 from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
 from .randomness import seed_torch
 from .ranks import Ranks, joined_ranks
@@ -168,7 +168,7 @@ class _Session:
         self.description = _describe(settings, prepared)
         seed_torch(self.config.seed, "weights")
         self.model = self.description.build().to(self.device)
-        self.optimizer = build_optimizer(self.model, self.config)
+        self.optimizer = Optimizer(self.model, self.config, ranks=ranks, dtype=self.dtype)
         self.average: MovingAverage | None = None
         self.progress = Progress()
         self.total_before: int | None = None
@@ -225,7 +225,7 @@ class _Session:
                 " the result will be as good, but not bit for bit the same"
             )
         load_weights(self.model, checkpoint, "model")
-        restore_optimizer(self.optimizer, self.model, read_tensors(checkpoint, "optimizer"))
+        self.optimizer.restore(self.model, read_tensors(checkpoint, "optimizer"))
         if self.config.ema_decay:
             self.average = MovingAverage(self.model, self.config.ema_decay)
             self.average.restore({k: v.to(self.device) for k, v in read_tensors(checkpoint, "ema").items()})
@@ -305,7 +305,7 @@ class _Session:
             description=self.description,
             train_store=self.prepared.train.directory,
             weights={name: tensor.cpu() for name, tensor in model_tensors(self.model).items()},
-            optimizer={n: t.cpu() for n, t in optimizer_tensors(self.optimizer, self.model).items()},
+            optimizer={n: t.cpu() for n, t in self.optimizer.tensors(self.model).items()},
             progress=self.progress,
         )
 
@@ -380,7 +380,7 @@ class _Session:
             replace_file(self.run / "learning_curve.png", learning_curve(records, self.config))
 
     def _save(self, progress: Progress) -> None:
-        tensors = {"model": model_tensors(self.model), "optimizer": optimizer_tensors(self.optimizer, self.model)}
+        tensors = {"model": model_tensors(self.model), "optimizer": self.optimizer.tensors(self.model)}
         if self.average is not None:
             tensors["ema"] = self.average.tensors()
         state: dict[str, Any] = {

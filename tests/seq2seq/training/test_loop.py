@@ -14,7 +14,7 @@ from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.loop import PLAN_STEP, Hooks, Progress, Trainer
-from tfm.seq2seq.training.optimizer import build_optimizer
+from tfm.seq2seq.training.optimizer import Optimizer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
 
@@ -60,7 +60,7 @@ def trainer(model: Transformer, batches: FixedBatches, hooks: Hooks | None = Non
     }
     merged: dict[str, Any] = defaults | {"validate_every": 10_000, "checkpoint_every": 10_000} | settings
     config = TrainingConfig(**merged)
-    optimizer = build_optimizer(model, config)
+    optimizer = Optimizer(model, config)
     return Trainer(
         model, optimizer, None, config, batches, max_steps=None if hooks and hooks.plan_steps else config.max_steps,
         hooks=hooks or Hooks(), progress=Progress(),

@@ -5,7 +5,7 @@ import torch
 
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
-from tfm.seq2seq.training.optimizer import MovingAverage, build_optimizer, optimizer_tensors, restore_optimizer
+from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
 from tfm.seq2seq.training.randomness import counter_seed, seed_torch
 
 
@@ -23,7 +23,7 @@ def gradients(model: Transformer, seed: int) -> None:
 
 
 def test_weight_decay_spares_embeddings_norms_and_biases(model: Transformer) -> None:
-    optimizer = build_optimizer(model, TrainingConfig(weight_decay=0.1))
+    optimizer = Optimizer(model, TrainingConfig(weight_decay=0.1))
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     decayed = {names[id(p)] for group in optimizer.param_groups if group["weight_decay"] for p in group["params"]}
     spared = {names[id(p)] for group in optimizer.param_groups if not group["weight_decay"] for p in group["params"]}
@@ -36,23 +36,23 @@ def test_weight_decay_spares_embeddings_norms_and_biases(model: Transformer) -> 
 
 def test_restored_moments_continue_bit_for_bit(model: Transformer) -> None:
     config = TrainingConfig(weight_decay=0.01)
-    optimizer = build_optimizer(model, config)
+    optimizer = Optimizer(model, config)
     for seed in range(3):
         gradients(model, seed)
-        optimizer.step()
-    saved = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizer, model).items()}
+        optimizer.step(1.0)
+    saved = {name: tensor.clone() for name, tensor in optimizer.tensors(model).items()}
     weights = [parameter.detach().clone() for parameter in model.parameters()]
     gradients(model, 3)
-    optimizer.step()
+    optimizer.step(1.0)
     expected = [parameter.detach().clone() for parameter in model.parameters()]
 
     with torch.no_grad():
         for parameter, weight in zip(model.parameters(), weights, strict=True):
             parameter.copy_(weight)
-    fresh = build_optimizer(model, config)
-    restore_optimizer(fresh, model, saved)
+    fresh = Optimizer(model, config)
+    fresh.restore(model, saved)
     gradients(model, 3)
-    fresh.step()
+    fresh.step(1.0)
     assert all(torch.equal(p, e) for p, e in zip(model.parameters(), expected, strict=True))
 
 

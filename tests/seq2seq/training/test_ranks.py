@@ -32,10 +32,12 @@ def final(run: Path) -> dict[str, torch.Tensor]:
     return {f"{part}/{k}": v for part in ("model", "ema", "optimizer") for k, v in read_tensors(checkpoint, part).items()}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_two_ranks_are_one_that_accumulates(train_tiny: TrainTiny, tmp_path: Path, precision: str) -> None:
+@pytest.mark.parametrize(("precision", "optimizer"), [("fp32", "adamw"), ("bf16", "adamw"), ("fp32", "muon")])
+def test_two_ranks_are_one_that_accumulates(
+    train_tiny: TrainTiny, tmp_path: Path, precision: str, optimizer: str
+) -> None:
     """Over 50 steps, dropout on; with two addends even the order of additions is the same, so every bit is."""
-    settings: dict[str, Any] = {"max_steps": 50, "precision": precision, "validate_every": 25}
+    settings: dict[str, Any] = {"max_steps": 50, "precision": precision, "optimizer": optimizer, "validate_every": 25}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     train_tiny(tmp_path / "alone", ranks=1, **settings)
@@ -57,9 +59,10 @@ def test_three_ranks_for_uneven_shares(train_tiny: TrainTiny, tmp_path: Path) ->
 
 
 def test_resumed_ranks_are_uninterrupted_ones(train_tiny: TrainTiny, tmp_path: Path) -> None:
-    train_tiny(tmp_path / "once", ranks=2, schedule="constant")
-    train_tiny(tmp_path / "twice", ranks=2, schedule="constant", max_steps=10)
-    train_tiny(tmp_path / "twice", ranks=2, schedule="constant")
+    settings: dict[str, Any] = {"ranks": 2, "schedule": "constant", "optimizer": "muon"}
+    train_tiny(tmp_path / "once", **settings)
+    train_tiny(tmp_path / "twice", **settings, max_steps=10)
+    train_tiny(tmp_path / "twice", **settings)
     once, twice = final(tmp_path / "once"), final(tmp_path / "twice")
     assert all(once[name].equal(twice[name]) for name in once)
 

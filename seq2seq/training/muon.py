@@ -1,0 +1,91 @@
+"""Muon: momentum whose updates are made orthogonal (Jordan et al. 2024), for the matrices inside the layers."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .ranks import Ranks
+
+_COEFFICIENTS = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+
+
+def orthogonalise(matrices: Tensor) -> Tensor:
+    """Replaces each matrix's singular values by values near 1: of U S V^T about U V^T is left.
+
+    A Newton-Schulz iteration, X <- a X + (b A + c A^2) X with A = X X^T, whose coefficients are chosen for speed: after
+    five rounds the singular values lie between about 0.7 and 1.2, which serves as well as 1.
+
+    Args:
+        matrices: (n, rows, columns), rows <= columns; computed in its dtype, of which bfloat16 is enough.
+    """
+    a, b, c = _COEFFICIENTS
+    x = matrices / (matrices.flatten(1).norm(dim=1)[:, None, None] + 1e-7)
+    for _ in range(_ITERATIONS):
+        gram = x @ x.mT  # (n, rows, rows)
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum, orthogonalised, matrices of one shape at a time; the work is shared by all ranks.
+
+    Args:
+        params: Matrices, whose gradients are the same on all ranks.
+        lr: Learning rate; an update of a (rows, columns) matrix is an orthogonal one times sqrt(max(1, rows / columns)).
+        momentum: Share of the past in the momentum.
+        weight_decay: Decoupled, as AdamW's.
+        dtype: Precision of the iteration.
+        ranks: Who shares it.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
+        *,
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+        ranks: Ranks | None = None,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        self._dtype = dtype
+        self._ranks = ranks or Ranks()
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """Makes one update."""
+        assert closure is None
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
+            for parameter in group["params"]:
+                by_shape[parameter.shape].append(parameter)
+            for shape, parameters in by_shape.items():
+                directions = self._directions(parameters, group["momentum"])
+                scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
+                for parameter, direction in zip(parameters, directions, strict=True):
+                    parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-scale)
+
+    def _directions(self, parameters: list[nn.Parameter], momentum: float) -> Tensor:
+        """Orthogonal update directions (n, rows, columns); this rank computes its share, the sum brings the others'."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        buffers = [
+            self.state[parameter].setdefault("momentum_buffer", torch.zeros_like(parameter)) for parameter in parameters
+        ]
+        torch._foreach_lerp_(buffers, gradients, 1 - momentum)  # pyright: ignore[reportPrivateImportUsage]
+        first, last = (len(parameters) * (self._ranks.rank + i) // self._ranks.count for i in (0, 1))
+        directions = torch.zeros(len(parameters), *parameters[0].shape, device=parameters[0].device)
+        if first < last:
+            mine = torch.stack(gradients[first:last]).lerp_(torch.stack(buffers[first:last]), momentum)  # Nesterov
+            directions[first:last] = _orthogonalise_either_way(mine.to(self._dtype))
+        self._ranks.add_up(directions)
+        return directions
+
+
+def _orthogonalise_either_way(matrices: Tensor) -> Tensor:
+    tall = matrices.size(1) > matrices.size(2)
+    return orthogonalise(matrices.mT.contiguous()).mT if tall else orthogonalise(matrices)

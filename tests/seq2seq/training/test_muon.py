@@ -1,0 +1,70 @@
+"""Muon against torch's own, and what orthogonalising means."""
+
+import pytest
+import torch
+from torch import nn
+
+from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.muon import Muon, orthogonalise
+from tfm.seq2seq.training.optimizer import Optimizer
+
+SHAPES = [(8, 8), (8, 8), (8, 8), (6, 10), (10, 6), (10, 6)]
+
+
+def parameters() -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(0)
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_equals_torchs_own(weight_decay: float) -> None:
+    ours, torchs = parameters(), parameters()
+    optimizer = Muon(ours, lr=0.02, weight_decay=weight_decay, dtype=torch.bfloat16)
+    reference = torch.optim.Muon(torchs, lr=0.02, weight_decay=weight_decay, momentum=0.95)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(5):
+        for one, other in zip(ours, torchs, strict=True):
+            one.grad = torch.randn(one.shape, generator=generator)
+            other.grad = one.grad.clone()
+        optimizer.step()
+        reference.step()
+    for one, other in zip(ours, torchs, strict=True):
+        # both iterate in bf16; five updates of 0.02 each
+        torch.testing.assert_close(one, other, rtol=0, atol=5e-3)
+
+
+def test_singular_values_come_near_1() -> None:
+    matrices = torch.randn(4, 12, 30)
+    values = torch.linalg.svdvals(orthogonalise(matrices))
+    assert values.min() > 0.6
+    assert values.max() < 1.3
+
+
+def test_singular_vectors_stay() -> None:
+    (matrix,) = matrices = torch.randn(1, 5, 9, dtype=torch.float64)
+    u, _, vh = torch.linalg.svd(matrix, full_matrices=False)
+    rotated = u.T @ orthogonalise(matrices)[0] @ vh.T
+    assert (rotated - rotated.diag().diag()).abs().max() < 1e-9
+
+
+def test_a_gradient_of_zeros_moves_nothing() -> None:
+    (parameter,) = [nn.Parameter(torch.ones(3, 4))]
+    parameter.grad = torch.zeros(3, 4)
+    Muon([parameter]).step()
+    assert parameter.equal(torch.ones(3, 4))
+
+
+def test_muon_takes_the_matrices_of_the_layers_and_adamw_the_rest() -> None:
+    config = ModelConfig(d_model=8, d_ff=8, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
+    model = Transformer(config, src_vocab_size=9, tgt_vocab_size=9, shared_vocab=True)
+    optimizer = Optimizer(model, TrainingConfig(optimizer="muon", learning_rate=1e-3, muon_learning_rate=0.02))
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    adamw, muon = ({names[id(p)] for p in group["params"]} for group in optimizer.param_groups)  # pyright: ignore[reportGeneralTypeIssues]
+    assert muon == {name for name, p in model.named_parameters() if ".layers." in name and p.dim() == 2}
+    assert "src_embedding.tokens.weight" in adamw
+    assert adamw | muon == set(names.values())
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step(0.5e-3)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.5e-3, 0.01])
