@@ -50,6 +50,16 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if name == "bf16" or (name == "auto" and fast) else torch.float32
 
 
+def describe_precision(dtype: torch.dtype, device: torch.device) -> str:
+    """`fp32`, or `bf16` with, on a CPU, the instructions that compute it."""
+    if dtype != torch.bfloat16:
+        return "fp32"
+    names = {"amx_bf16": "AMX", "avx512_bf16": "AVX512-BF16"}
+    capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+    instructions = [name for key, name in names.items() if capabilities.get(key)]
+    return f"bf16 by {instructions[0]}" if instructions else "bf16"
+
+
 def keep_freed_memory() -> None:
     """Tells glibc to keep freed memory instead of returning it to the kernel.
 

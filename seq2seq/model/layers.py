@@ -72,6 +72,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
         """(B, S, D) to (B, S, D)."""
+
         def attend_to_source(x: Tensor) -> Tensor:
             return self.self_attn.attend(*self.self_attn.queries_keys_values(x), src_mask)
 

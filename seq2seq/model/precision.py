@@ -12,14 +12,14 @@ from torch.nn import functional as F
 class Linear(nn.Linear):
     """x W^T + b."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight.to(input.dtype), None if self.bias is None else self.bias.to(input.dtype))
+    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
 class LayerNorm(nn.LayerNorm):
     """gamma * (x - mean) / sqrt(variance + eps) + beta, over the last dimension; mean and variance in float32."""
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         # On a CPU the kernel takes float32 weights beside any input.
-        dtype = self.weight.dtype if input.device.type == "cpu" else input.dtype
-        return F.layer_norm(input, self.normalized_shape, self.weight.to(dtype), self.bias.to(dtype), self.eps)
+        dtype = self.weight.dtype if x.device.type == "cpu" else x.dtype
+        return F.layer_norm(x, self.normalized_shape, self.weight.to(dtype), self.bias.to(dtype), self.eps)

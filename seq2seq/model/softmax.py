@@ -32,7 +32,7 @@ class ShortRowSoftmax(torch.autograd.Function):
         weights = scores.exp()
         sums = _row_sums(weights)
         smallest, largest = sums.aminmax()
-        if _SMALLEST_SUM < smallest and largest < _LARGEST_SUM:
+        if smallest > _SMALLEST_SUM and largest < _LARGEST_SUM:
             weights.div_(sums)
         else:
             weights = scores.softmax(dim=-1)

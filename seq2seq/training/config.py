@@ -79,6 +79,12 @@ class TrainingConfig:
             )
             if getattr(self, name) < 1
         ]
+        problems += self._out_of_range()
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    def _out_of_range(self) -> list[str]:
+        problems: list[str] = []
         for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
             if not 0 <= getattr(self, name) < 2**63:
                 problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
@@ -101,8 +107,7 @@ class TrainingConfig:
                 parse_duration(self.max_time)
             except ValueError as error:
                 problems.append(f"max_time: {error}")
-        if problems:
-            raise ValueError("\n".join(problems))
+        return problems
 
 
 def parse_duration(text: str) -> float:

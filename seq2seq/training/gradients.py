@@ -1,4 +1,4 @@
-"""All gradients of a model in one flat tensor: added up over micro-batches and ranks, normalised and clipped at once."""
+"""All gradients of a model in one flat tensor: added over micro-batches and ranks, normalised and clipped at once."""
 
 import torch
 from torch import Tensor, nn

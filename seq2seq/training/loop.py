@@ -17,8 +17,8 @@ from ...data.errors import Interrupted, TrainingDiverged
 from ..evaluation.loss import TensorBatch
 from ..model.transformer import Transformer
 from .config import TrainingConfig
-from .loss import training_loss
 from .gradients import GradientBuffer
+from .loss import training_loss
 from .optimizer import MovingAverage, Optimizer
 from .randomness import seed_torch
 from .ranks import Ranks
@@ -136,7 +136,8 @@ class Trainer:
 
     def follow(self) -> None:
         """Makes the updates that the leader asks for."""
-        for self.max_steps in self.ranks.updates():
+        for max_steps in self.ranks.updates():
+            self.max_steps = max_steps
             self._train_step()
 
     def _finished(self) -> bool:

@@ -35,7 +35,7 @@ class Muon(torch.optim.Optimizer):
 
     Args:
         params: Matrices, whose gradients are the same on all ranks.
-        lr: Learning rate; an update of a (rows, columns) matrix is an orthogonal one times sqrt(max(1, rows / columns)).
+        lr: Learning rate; a (rows, columns) matrix moves by it times sqrt(max(1, rows / columns)) in each direction.
         momentum: Share of the past in the momentum.
         weight_decay: Decoupled, as AdamW's.
         dtype: Precision of the iteration.

@@ -130,8 +130,11 @@ def _started(follow: Callable[[Ranks], None], count: int, threads: int) -> Itera
             _join(Ranks(0, count, threads), meeting_point)
             yield Ranks(0, count, threads)
         except RuntimeError as error:
-            dead = [follower for follower in followers if not follower.is_alive()]
-            raise EnvironmentFault(_obituary(dead[0])) from error if dead else error
+            died = connection.wait([follower.sentinel for follower in followers], timeout=1)
+            if not died:
+                raise
+            dead = next(follower for follower in followers if follower.sentinel in died)
+            raise EnvironmentFault(_obituary(dead)) from error
         finally:
             if distributed.is_initialized():
                 distributed.destroy_process_group()

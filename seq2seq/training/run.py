@@ -29,7 +29,7 @@ from ..checkpoint import (
     write_checkpoint,
 )
 from ..decoding.translator import check_tokenizer
-from ..device import keep_freed_memory, own_device, pick_device, pick_precision
+from ..device import describe_precision, keep_freed_memory, own_device, pick_device, pick_precision
 from ..model.config import ModelConfig
 from .config import parse_duration
 from .curve import learning_curve
@@ -285,7 +285,7 @@ class _Session:
         return steps
 
     def _announce(self, max_steps: int | None) -> None:
-        precision = "bf16" if self.dtype == torch.bfloat16 else "fp32"
+        precision = describe_precision(self.dtype, self.device)
         steps = f"{max_steps:,} steps" if max_steps else f"as many steps as fit {self.config.max_time}"
         self.reporter.say(
             f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self._workforce()}); {steps}"

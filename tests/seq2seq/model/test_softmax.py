@@ -60,5 +60,3 @@ def test_long_rows_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(softmax_module, "ShortRowSoftmax", None)
     scores = torch.randn(2, SHORT_ROW)
     assert softmax(scores).equal(scores.softmax(dim=-1))
-
-

@@ -29,7 +29,9 @@ def losses(run: Path) -> list[float]:
 
 def final(run: Path) -> dict[str, torch.Tensor]:
     checkpoint = list_checkpoints(run)[-1]
-    return {f"{part}/{k}": v for part in ("model", "ema", "optimizer") for k, v in read_tensors(checkpoint, part).items()}
+    return {
+        f"{part}/{k}": v for part in ("model", "ema", "optimizer") for k, v in read_tensors(checkpoint, part).items()
+    }
 
 
 @pytest.mark.parametrize(("precision", "optimizer"), [("fp32", "adamw"), ("bf16", "adamw"), ("fp32", "muon")])
@@ -94,7 +96,7 @@ def test_as_many_ranks_as_cores_and_micro_batches(
 def test_shares_are_a_partition() -> None:
     micro_batches = range(10, 17)
     shares = [list(Ranks(rank, 3).share(micro_batches)) for rank in range(3)]
-    assert sorted(sum(shares, [])) == list(micro_batches)
+    assert sorted(index for share in shares for index in share) == list(micro_batches)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
@@ -105,7 +107,7 @@ def end_at_once(ranks: Ranks) -> None:
 
 def test_a_follower_that_dies_is_said() -> None:
     with (
-        pytest.raises(EnvironmentFault, match="exit code 3.*run the same command"),
+        pytest.raises(EnvironmentFault, match=r"exit code 3.*run the same command"),
         joined_ranks(TrainingConfig(ranks=2), CPU, end_at_once) as ranks,
     ):
         ranks.hand_out("start")
