@@ -71,13 +71,14 @@ class TrainingConfig:
                 "max_steps",
                 "max_tokens_per_batch",
                 "grad_accum_steps",
+                "ranks",
                 "log_every",
                 "validate_every",
                 "checkpoint_every",
                 "keep_checkpoints",
                 "validation_sentences",
             )
-            if getattr(self, name) < 1
+            if getattr(self, name) is not None and getattr(self, name) < 1
         ]
         problems += self._out_of_range()
         if problems:
@@ -88,8 +89,6 @@ class TrainingConfig:
         for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
             if not 0 <= getattr(self, name) < 2**63:
                 problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
-        if self.ranks is not None and self.ranks < 1:
-            problems.append(f"ranks must be at least 1, but is {self.ranks}")
         for name in ("learning_rate", "muon_learning_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 problems.append(f"{name} must be above 0, but is {getattr(self, name)}")
