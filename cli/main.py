@@ -16,6 +16,7 @@ import typer
 
 from ..data.errors import ClosedPipe, TfmError
 from .evaluate import evaluate
+from .export import export
 from .info import info
 from .tokenize import tokenize
 from .train import train
@@ -56,7 +57,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (tokenize, train, translate, evaluate, info):
+for command in (tokenize, train, translate, evaluate, info, export):
     app.command()(_flushing(command))
 
 

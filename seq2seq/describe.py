@@ -6,6 +6,7 @@ from typing import Any
 from ..data.errors import ModelError
 from ..data.tokenizer import Tokenizer
 from .checkpoint import best_checkpoint, checkpoint_step, damage, list_checkpoints, read_description, read_state
+from .export.limits import why_not_exportable
 from .model.config import ModelConfig
 from .model.transformer import count_parameters
 
@@ -24,6 +25,7 @@ def describe_run(run: Path) -> dict[str, Any]:
     best, last = best_checkpoint(sound), sound[-1]
     description, state = read_description(last), read_state(last)
     tokenizer = Tokenizer.load(run / "tokenizer")
+    config = ModelConfig(**description.model)
     sizes = {
         "src_vocab_size": description.src_vocab_size,
         "tgt_vocab_size": description.tgt_vocab_size,
@@ -32,11 +34,12 @@ def describe_run(run: Path) -> dict[str, Any]:
     return {
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
-        "parameters": count_parameters(ModelConfig(**description.model), **sizes),
+        "parameters": count_parameters(config, **sizes),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
+        "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
         "training": {
             "step": state["progress"]["step"],
             "of": state["max_steps"],
@@ -55,3 +58,8 @@ def describe_run(run: Path) -> dict[str, Any]:
             for path, reason in checkpoints.items()
         ],
     }
+
+
+def _exportable(config: ModelConfig, vocab_size: int) -> str:
+    reasons = why_not_exportable(config, vocab_size=vocab_size)
+    return f"not possible: {'; '.join(reasons)}" if reasons else "ctranslate2"

@@ -30,6 +30,7 @@ from ..checkpoint import (
 )
 from ..decoding.translator import check_tokenizer
 from ..device import describe_precision, keep_freed_memory, own_device, pick_device, pick_precision
+from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
 from .config import parse_duration
 from .curve import learning_curve
@@ -291,6 +292,9 @@ class _Session:
             f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self._workforce()}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
         )
+        largest = max(self.description.src_vocab_size, self.description.tgt_vocab_size)
+        if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
+            self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
 
     def _workforce(self) -> str:
         processes = f"{self.ranks.count} processes" if self.ranks.count > 1 else "1 process"

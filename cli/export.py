@@ -1,0 +1,98 @@
+"""`tfm export`: a run as a directory for other programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Checkpoint, Debug, Run
+
+if TYPE_CHECKING:
+    from ..data.corpus import Pair
+    from .console import Console
+
+
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to make.")],
+    run: Run = None,
+    format_: Annotated[str, typer.Option("--format", metavar="NAME", help="ctranslate2.")] = "ctranslate2",
+    quantization: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How weights are stored: float32, float16, bfloat16, int16, int8, int8_float32, int8_float16"
+            " or int8_bfloat16.",
+        ),
+    ] = "float32",
+    checkpoint: Checkpoint = "best",
+    check: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
+    ] = 500,
+    debug: Debug = False,
+) -> None:
+    """Write a run for CTranslate2, which translates with it faster and without tfm.
+
+    tfm export --run runs/mine --output mine.ct2 --quantization int8
+    """
+    del debug
+    from ..data.errors import UsageError
+    from ..seq2seq.export.limits import QUANTIZATIONS
+    from .console import Console
+    from .runs import find_run
+
+    if format_ != "ctranslate2":
+        raise UsageError(f"format must be ctranslate2, but is {format_!r}")
+    if quantization not in QUANTIZATIONS:
+        raise UsageError(f"quantization must be one of {', '.join(QUANTIZATIONS)}, but is {quantization!r}")
+    console = Console()
+    directory = find_run(run, console)
+
+    from ..seq2seq.checkpoint import find_checkpoint
+    from ..seq2seq.export.directory import export_checkpoint
+
+    source = find_checkpoint(directory, checkpoint, warn=console.warn)
+    export_checkpoint(directory, source, output, quantization=quantization)
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    console.say(f"exported {source} ({quantization}, {size / 1e6:,.1f} MB); {output}/README.md shows how to use it")
+    if check and (pairs := _dev_pairs(directory, check, console)):
+        _compare(directory, source, output, pairs, quantization == "float32", console)
+    print(output)
+
+
+def _dev_pairs(run: Path, count: int, console: "Console") -> "list[Pair]":
+    """At most so many pairs of the run's validation set, evenly spaced; none where it is gone."""
+    from ..configs import load_config, parse_config
+    from ..data.cleaning import clean
+    from ..data.corpus import dev_corpus, hold_out, training_corpus
+    from ..data.errors import TfmError
+
+    try:
+        settings = parse_config(load_config(str(run / "config.yaml")))
+        dev = dev_corpus(settings.data) or hold_out(training_corpus(settings.data), seed=settings.training.seed)[1]
+        pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
+    except TfmError as error:
+        console.say(f"not compared with the run: its validation set is not there ({error})")
+        return []
+    count = min(count, len(pairs))
+    return [pairs[i * len(pairs) // count] for i in range(count)]
+
+
+def _compare(run: Path, checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console") -> None:
+    """Translates with both and says how far they agree."""
+    from ..seq2seq.checkpoint import checkpoint_step
+    from ..seq2seq.decoding.translator import Translator
+    from ..seq2seq.export.parity import ENOUGH, compare, load_export, searches, table
+
+    try:
+        export = load_export(output)
+    except (RuntimeError, ValueError) as error:
+        console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
+        return
+    translator = Translator.load(run, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
+    total = len(pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
+    bar = console.progress("comparing with the run", total, "translation")
+    agreements = compare(translator, export, pairs, on_done=bar.update)
+    bar.close()
+    console.say("\n".join(table(agreements)))
+    if exact and min(one.share for one in agreements[:2]) < ENOUGH:
+        console.warn(f"fewer than {100 * ENOUGH:g} % of the translations are those of the run; please report this")

@@ -1,0 +1,85 @@
+"""The README.md of an export: how to translate with it, and how to get exactly what `tfm translate` gives."""
+
+from ...data.tokenizer import Tokenizer
+from ..checkpoint import ModelDescription
+from ..model.config import ModelConfig
+
+_TEMPLATE = """# A translator for CTranslate2
+
+Exported by tfm ({weights}). It needs `pip install ctranslate2 sentencepiece`, and nothing of tfm:
+
+```python
+import unicodedata
+
+import ctranslate2
+import sentencepiece
+
+translator = ctranslate2.Translator(".", device="auto")
+source = sentencepiece.SentencePieceProcessor(model_file="tokenizer/{src}.model")
+target = sentencepiece.SentencePieceProcessor(model_file="tokenizer/{tgt}.model")
+
+
+def score(hypothesis, log_prob):
+    return log_prob / ((5 + len(hypothesis)) / 6) ** {alpha}
+
+
+def translate(texts):
+    texts = [" ".join(unicodedata.normalize("NFC", text).split()) for text in texts]
+    results = translator.translate_batch(
+        [source.encode(text, out_type=str) for text in texts],
+        beam_size={beam_size},
+        num_hypotheses={beam_size},
+        length_penalty=1e-9,
+        return_scores=True,
+        return_end_token=True,
+        min_decoding_length=0,
+        max_decoding_length={max_decoding_length},
+        max_batch_size=2048,
+        batch_type="tokens",
+    )
+    best = [max(zip(r.hypotheses, r.scores), key=lambda pair: score(*pair))[0] for r in results]
+    return [target.decode([piece for piece in pieces if piece != "</s>"]) for pieces in best]
+
+
+print(translate(["{example}"]))
+```
+
+eos is added to sources, and control and unknown pieces are never generated, whoever calls: both are part of the model.
+
+## Exactly what `tfm translate` gives
+
+In float32 the lines above find what `tfm translate` finds, but for rounding where two outputs are equally likely, and
+rare sentences of which more than {beam_size} hypotheses end at once:
+
+* **Length.** tfm divides the log-probability of n pieces, eos included, by ((5 + n) / 6)^{alpha}, CTranslate2 by n to
+  the power of its `length_penalty`. The lines above therefore ask for all hypotheses (`1e-9` is no penalty; at 0 the
+  search may stop by another rule) and rank them by tfm's formula. `length_penalty={alpha}` alone is quicker to write,
+  and differs now and then.
+* **Limits.** tfm ends a translation of n source pieces at min({factor:g} * n + {offset}, {max_seq_len}) pieces, eos
+  included, and lets it end there; CTranslate2 stops at `max_decoding_length`, without an end. Sources of more than
+  {max_source} pieces, which this model has never seen, tfm splits at sentence ends; do so before, {too_long}.
+* **Text.** tfm also drops invisible characters, makes control characters spaces, gives a blank translation for a blank
+  text, and spells the characters U+2581 and U+E000, which it needs itself, as U+E000 `b` and U+E000 `a`. Where tfm is
+  installed, `tfm.data.tokenizer.Tokenizer.load("tokenizer")` does all that: `.src.encode_as_pieces(text)`,
+  `.tgt.decode(ids)`.
+"""
+
+
+def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quantization: str) -> str:
+    """The text, with the numbers of this model."""
+    config, decoding = ModelConfig(**description.model), description.decoding_config()
+    learned = config.positions == "learned"
+    return _TEMPLATE.format(
+        weights="weights in " + quantization,
+        src="tokenizer" if tokenizer.joint else "src",
+        tgt="tokenizer" if tokenizer.joint else "tgt",
+        alpha=decoding.length_penalty,
+        beam_size=decoding.beam_size,
+        factor=decoding.max_length_factor,
+        offset=decoding.max_length_offset,
+        max_seq_len=config.max_seq_len,
+        max_decoding_length=config.max_seq_len,
+        max_source=config.max_seq_len - 1,
+        too_long="for it raises an error" if learned else "for it translates them badly",
+        example="One sentence.",
+    )
