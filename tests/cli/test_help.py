@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of
 
-COMMANDS = ["tokenize", "train", "translate", "evaluate", "info"]
+COMMANDS = ["tokenize", "train", "translate", "evaluate", "info", "export"]
 
 
 def test_help_names_every_command(tfm: Tfm) -> None:

@@ -1,0 +1,109 @@
+"""`tfm export` end to end: what it writes and says, what it refuses, and what happens without the extra."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.command import Tfm, error_of, run_command, write_lines
+
+
+def test_an_export_is_written_compared_and_usable(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    done = tfm("export", "--run", tiny_run, "--output", tmp_path / "made", cwd=tiny_run.parent)
+    said = error_of(done)
+    assert done.returncode == 0, said
+    assert done.stdout.decode() == f"{tmp_path / 'made'}\n"
+    assert " (float32, 0.1 MB); " in said
+    (greedy,) = (line for line in said.splitlines() if line.startswith("greedy"))
+    assert re.search(r" (\d+) of \1 ", greedy), greedy
+    assert "100.0 %" in greedy
+    assert "beam 5, length penalty 0.6" in said
+    assert "warning" not in said
+
+    code = (
+        "import ctranslate2\n"
+        "translator = ctranslate2.Translator('made')\n"
+        "print(len(translator.translate_batch([['▁', 'one']])[0].hypotheses))"
+    )
+    used = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert used.stdout == "1\n"
+
+
+def test_quantized_replacing_an_earlier_one(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    flags = ["export", "--run", tiny_run, "--output", tmp_path / "made", "--format", "ctranslate2"]
+    assert tfm(*flags, "--check", 0).returncode == 0
+    done = tfm(*flags, "--checkpoint", "10", "--quantization", "int8", "--check", 4, cwd=tiny_run.parent)
+    said = error_of(done)
+    assert done.returncode == 0, said
+    assert "BLEU" in said
+    assert " of 4 " in said
+    origin = json.loads((tmp_path / "made" / "export.json").read_text())
+    assert origin["quantization"] == "int8"
+    assert origin["checkpoint"].endswith("step-000010")
+
+
+def test_without_the_validation_set_the_export_is_made_all_the_same(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    done = tfm("export", "--run", tiny_run, "--output", "made")  # train.tsv lies elsewhere
+    assert done.returncode == 0, error_of(done)
+    assert "not compared with the run: its validation set is not there" in error_of(done)
+    assert (tmp_path / "made" / "model.bin").exists()
+
+
+def test_wrong_use(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "thesis.txt", ["years of work"])
+    for arguments, code, words in [
+        (["--output", "x", "--format", "onnx"], 2, "format must be ctranslate2, but is 'onnx'"),
+        (["--output", "x", "--quantization", "int4"], 2, "quantization must be one of float32, "),
+        (["--output", "x", "--checkpoint", "7"], 4, "no checkpoint '7'"),
+        (["--output", "thesis.txt"], 2, "thesis.txt exists and was not made by tfm export"),
+        (["--output", "."], 2, "was not made by tfm export"),
+        ([], 2, "--output"),
+    ]:
+        done = tfm("export", "--run", tiny_run, *arguments)
+        assert done.returncode == code, error_of(done)
+        assert words in error_of(done)
+        assert len(error_of(done).splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_without_the_extra_one_line_says_what_to_install(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / "ctranslate2.py").write_text("raise ModuleNotFoundError(\"No module named 'ctranslate2'\")")
+    path = os.pathsep.join([str(tmp_path / "blocked"), os.environ.get("PYTHONPATH", "")])
+    done = tfm("export", "--run", tiny_run, "--output", "made", env={"PYTHONPATH": path})
+    assert done.returncode == 5
+    assert error_of(done).splitlines()[-1].endswith('pip install "tfm[export]"')
+    assert not (tmp_path / "made").exists()
+    assert tfm("info", "--run", tiny_run, env={"PYTHONPATH": path}).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def odd_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> tuple[Path, str]:
+    """A run that cannot be exported, and what its training said."""
+    folder = tmp_path_factory.mktemp("odd")
+    write_lines(folder / "train.tsv", ["\t".join(pair) for pair in sentences])
+    sizes = {"d_model": 4, "d_ff": 4, "num_heads": 32_768, "d_k": 1, "d_v": 1}
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1, "max_seq_len": 32}
+    flags = [flag for name, size in {**sizes, **layers}.items() for flag in ("--set", f"model.{name}={size}")]
+    flags += ["--set", "tokenizer.vocab_size=300", "--set", "training.max_tokens_per_batch=32"]
+    flags += ["--set", "training.validation_sentences=1", "--set", "decoding.beam_size=1"]
+    done = run_command("train", "--data", "train.tsv", "--run", "odd", "--max-steps", 1, *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "odd", done.stderr.decode()
+
+
+def test_what_cannot_be_exported_is_said_before_training_and_after(tfm: Tfm, odd_run: tuple[Path, str]) -> None:
+    run, said = odd_run
+    reason = "num_heads is 32,768, and CTranslate2 takes at most 32,767"
+    assert f"tfm export will not be able to write this model: {reason}" in said
+    assert f"not possible: {reason}" in tfm("info", "--run", run).stdout.decode()
+    done = tfm("export", "--run", run, "--output", "made")
+    assert done.returncode == 4
+    assert f"cannot be exported to CTranslate2: {reason}" in error_of(done)
+
+
+def test_what_can_is_said_by_info_alone(tfm: Tfm, tiny_run: Path) -> None:
+    assert json.loads(tfm("info", "--run", tiny_run, "--json").stdout)["export"] == "ctranslate2"
