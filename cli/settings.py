@@ -1,5 +1,7 @@
 """From the flags of `tfm train` to the configuration of a run."""
 
+from bisect import bisect
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -7,10 +9,13 @@ from typing import Any
 from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
-from ..data.corpus import TOY
+from ..data.corpus import TOY, training_corpus
 from ..data.errors import ModelError, UsageError
 
-DEFAULT_PRESET = "small"
+PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
+"""Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
+
+_RUNS = Path("runs")
 _UNBOUNDED = 10_000_000
 _FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
 """Settings of `training` that may change while a run goes on: its length and its cadence."""
@@ -26,6 +31,7 @@ def training_settings(
     data: Section,
     training: Section,
     assignments: list[str],
+    say: Callable[[str], None] = lambda text: None,
 ) -> RunConfig:
     """Lays the flags over a preset, a file, or the run's own configuration.
 
@@ -35,16 +41,21 @@ def training_settings(
         init_from: The run to start from.
         data, training: Flags by the name of their key; None where not given.
         assignments: `--set`, which has the last word.
+        say: Hears which preset was chosen for the data, and why.
 
     Raises:
         UsageError: Anything wrong with them.
+        DataError: Data of which the preset depends cannot be read.
     """
     data = {key: value for key, value in data.items() if value}
     training = {key: value for key, value in training.items() if value is not None}
     own_data = not data.keys().isdisjoint({"src", "tgt", "data"})
     if init_from is not None and config is None and not own_data and not _has_config(run):
         raise UsageError("--init-from needs something to train on: give --src and --tgt, or --data")
-    tree = _base(config, run, bool(data))
+    flags: Section = {"data": data, "training": training}
+    for assignment in assignments:
+        flags = merge(flags, parse_assignment(assignment))
+    tree = _base(config, run, flags["data"] if data else None, say)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": {"src": [], "tgt": [], "data": [], "dev_src": [], "dev_tgt": [], "dev": []}})
     if init_from is not None:
@@ -53,23 +64,36 @@ def training_settings(
         tree = merge(tree, {"training": {"max_steps": _UNBOUNDED}})
     elif "max_steps" in training:
         tree = merge(tree, {"training": {"max_time": None}})
-    tree = merge(tree, {"data": data, "training": training})
-    for assignment in assignments:
-        tree = merge(tree, parse_assignment(assignment))
-    return parse_config(tree)
+    return parse_config(merge(tree, flags))
 
 
 def _has_config(run: Path | None) -> bool:
     return run is not None and (run / "config.yaml").exists()
 
 
-def _base(config: str | None, run: Path | None, data_given: bool) -> Section:
-    """The preset or file named; else what the run was made with; else a default preset."""
+def _base(config: str | None, run: Path | None, data: Section | None, say: Callable[[str], None]) -> Section:
+    """The preset or file named; else what the run was made with; else the preset for the data, or the toy language.
+
+    A run that has come to a checkpoint keeps its settings, however its data have grown since; what has not may choose
+    anew.
+    """
     if config is not None:
         return load_config(config)
-    if run is not None and _has_config(run) and not data_given:
-        return load_config(str(run / "config.yaml"))
-    return load_config(DEFAULT_PRESET if data_given else TOY)
+    if data is None:
+        return load_config(str(run / "config.yaml") if run is not None and _has_config(run) else TOY)
+    named = parse_config({"data": data}).data
+    directory = default_run(None, named) if run is None and (named.src or named.data) else run
+    if directory is not None and _has_config(directory) and _has_checkpoint(directory):
+        return load_config(str(directory / "config.yaml"))
+    return load_config(_preset_for(training_corpus(named).count(), say))
+
+
+def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
+    place = bisect([least for least, _ in PRESETS_BY_SIZE], pairs)
+    least, name = PRESETS_BY_SIZE[place - 1]
+    until = f"to {PRESETS_BY_SIZE[place][0]:,}" if place < len(PRESETS_BY_SIZE) else "and more"
+    say(f"{pairs:,} pairs: preset {name} (made for {least:,} {until}); choose another with --config")
+    return name
 
 
 def _with_sizes_of(tree: Section, init_from: Path) -> Section:
@@ -82,15 +106,19 @@ def _with_sizes_of(tree: Section, init_from: Path) -> Section:
     return merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
 
 
-def default_run_name(config: str | None, data: DataConfig) -> str:
-    """The directory in `runs/` if none is named: after the configuration, or after the first file of data."""
+def default_run(config: str | None, data: DataConfig) -> Path:
+    """The directory if none is named: in `runs/`, after the configuration, or after the first file of data."""
     if config is not None:
-        return Path(config).stem
+        return _RUNS / Path(config).stem
     if data.data == [TOY]:
-        return TOY
+        return _RUNS / TOY
     first = data.data[0].removeprefix("hf:") if data.data else data.src[0]
     name = Path(first.partition("@")[0].partition(":")[0]).name
-    return name.split(".")[0] or "run"
+    return _RUNS / (name.split(".")[0] or "run")
+
+
+def _has_checkpoint(run: Path) -> bool:
+    return any((run / "checkpoints").glob("step-*"))
 
 
 def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
@@ -100,7 +128,7 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
         UsageError: The directory holds a run whose settings differ, named one by one.
     """
     path = directory / "config.yaml"
-    if not path.exists() or not any((directory / "checkpoints").glob("step-*")):
+    if not path.exists() or not _has_checkpoint(directory):
         return
     before, now = asdict(parse_config(load_config(str(path)))), asdict(settings)
     differing = [

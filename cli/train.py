@@ -45,7 +45,8 @@ def train(
 ) -> None:
     """Train a translator. Run the same command again to continue a run that was stopped.
 
-    Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files:
+    Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files,
+    the preset follows from the number of their pairs:
 
     tfm train --src train.en --tgt train.de
     """
@@ -55,12 +56,13 @@ def train(
     from ..data.errors import Interrupted, UsageError
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
-    from .settings import default_run_name, refuse_other_configuration, training_settings
+    from .settings import default_run, refuse_other_configuration, training_settings
 
     if tokenizer is not None and init_from is not None:
         raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    console = Console()
     settings = training_settings(
         config=config,
         run=run,
@@ -74,15 +76,15 @@ def train(
             "precision": precision,
         },
         assignments=set_ or [],
+        say=console.say,
     )
-    console = Console()
     if dry_run:
         from ..seq2seq.training.dry_run import dry_run as describe
 
         own = tokenizer if init_from is None else init_from / "tokenizer"
         print("\n".join(describe(settings, tokenizer=own, reporter=console)))
         return
-    directory = run or Path("runs") / default_run_name(config, settings.data)
+    directory = run or default_run(config, settings.data)
     refuse_other_configuration(directory, settings)
     with Interrupts() as interrupts:
         from ..seq2seq.training.run import train as train_run

@@ -4,7 +4,7 @@ Batch order is a function of (seed, epoch) alone: there is no iterator state to 
 batches that an uninterrupted one would have seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from .store import Ids, TokenStore
 from .tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Array = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -36,21 +37,25 @@ class Batch:
 def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]]) -> Batch:
     """Pads pairs of ids to arrays."""
     sources, targets = zip(*pairs, strict=True)
-    tgt_in = pad_rows([[BOS_ID, *t] for t in targets])
-    tgt_out = pad_rows([[*t, EOS_ID] for t in targets])
+    tgt_in = _pad(targets, before=[BOS_ID])
+    tgt_out = _pad(targets, after=[EOS_ID])
     return Batch(pad_sources(sources), tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
 
 
 def pad_sources(sources: Sequence[Ids | list[int]]) -> Array:
     """Source ids with eos appended, as one (B, S) array."""
-    return pad_rows([[*s, EOS_ID] for s in sources])
+    return _pad(sources, after=[EOS_ID])
 
 
-def pad_rows(rows: Sequence[Sequence[int]]) -> Array:
-    """Rows of different lengths as one (B, longest) array, filled up with pad."""
-    padded = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
+def _pad(rows: Sequence[Ids | list[int]], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Array:
+    """Rows of different lengths, each between special pieces, as one (B, longest) array, filled up with pad."""
+    width = max(map(len, rows)) + len(before) + len(after)
+    padded = np.full((len(rows), width), PAD_ID, dtype=np.int64)
+    padded[:, : len(before)] = before
+    for cells, row in zip(padded, rows, strict=True):
+        end = len(before) + len(row)
+        cells[len(before) : end] = row
+        cells[end : end + len(after)] = after
     return padded
 
 
@@ -61,7 +66,7 @@ def plan_epoch(
     max_tokens: int,
     seed: int,
     epoch: int,
-) -> list[Array]:
+) -> list[RowNumbers]:
     """Divides one epoch into batches of similar lengths.
 
     Rows are shuffled, then sorted by target and source length, so that rows of equal lengths stay in random order; the
@@ -76,31 +81,41 @@ def plan_epoch(
         Row numbers of each batch; every row is in exactly one.
     """
     rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
-    shuffled = rng.permutation(len(src_lengths))
-    order = shuffled[np.lexsort((src_lengths[shuffled], tgt_lengths[shuffled]))]
-    batches = _cut(order, src_lengths, tgt_lengths, max_tokens)
+    order = _sorted(rng.permutation(len(src_lengths)).astype(np.uint32), src_lengths, tgt_lengths)
+    batches = list(_cut(order, src_lengths, tgt_lengths, max_tokens))
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _cut(
-    order: npt.NDArray[np.int64],
-    src_lengths: npt.NDArray[np.int32],
-    tgt_lengths: npt.NDArray[np.int32],
-    max_tokens: int,
-) -> list[Array]:
-    batches: list[Array] = []
-    start = longest = 0
-    # Each side carries one special piece: eos, or bos against eos.
-    widths = (np.maximum(src_lengths[order], tgt_lengths[order]) + 1).tolist()
-    for end, width in enumerate(widths):
-        widened = max(longest, width)
-        if end > start and widened * (end - start + 1) > max_tokens:
-            batches.append(order[start:end])
-            start, widened = end, width
-        longest = widened
-    if start < len(order):
-        batches.append(order[start:])
-    return batches
+def _sorted(rows: RowNumbers, src_lengths: Ids, tgt_lengths: Ids) -> RowNumbers:
+    """Rows by target length, then source length, then as they came.
+
+    The three keys are the bits of one number, sorted in place, so that the plan of millions of pairs takes little more
+    memory than their row numbers. (Absurd lengths would push the target's highest bits out: more padding, no harm.)
+    """
+    if not len(rows):
+        return rows
+    place_bits, src_bits = len(rows).bit_length(), int(src_lengths.max()).bit_length()
+    keys = tgt_lengths[rows].astype(np.uint64)
+    keys <<= np.uint64(src_bits)
+    keys |= src_lengths[rows].view(np.uint32)
+    keys <<= np.uint64(place_bits)
+    keys |= np.arange(len(rows), dtype=np.uint32)
+    keys.sort()
+    keys &= np.uint64((1 << place_bits) - 1)
+    return rows[keys.view(np.int64)]
+
+
+def _cut(order: RowNumbers, src_lengths: Ids, tgt_lengths: Ids, max_tokens: int) -> Iterator[RowNumbers]:
+    """Cuts a sequence of rows into batches, each as long as the budget allows."""
+    start = 0
+    while start < len(order):
+        # Targets only get longer from here. Each side has one special piece: eos, or bos against eos.
+        least = int(tgt_lengths[order[start]]) + 1
+        rows = order[start : start + max(max_tokens // least, 1)]
+        widths = np.maximum.accumulate(np.maximum(src_lengths[rows], tgt_lengths[rows])) + 1
+        size = max(np.count_nonzero(widths * np.arange(1, len(rows) + 1) <= max_tokens), 1)
+        yield rows[:size]
+        start += size
 
 
 class BatchSource:
@@ -116,16 +131,18 @@ class BatchSource:
         self._store = store
         self._max_tokens = max_tokens
         self._seed = seed
-        self._epoch, self._plan = -1, []
+        self._epoch = -1
+        self._plan: list[RowNumbers] = []
 
-    def plan(self, epoch: int) -> list[Array]:
+    def plan(self, epoch: int) -> list[RowNumbers]:
         """The row numbers of each batch of an epoch."""
         if epoch != self._epoch:
+            self._plan = []  # two at once would be one too many
             lengths = self._store.src_lengths, self._store.tgt_lengths
             self._plan = plan_epoch(*lengths, max_tokens=self._max_tokens, seed=self._seed, epoch=epoch)
             self._epoch = epoch
         return self._plan
 
-    def load(self, rows: Array) -> Batch:
+    def load(self, rows: RowNumbers) -> Batch:
         """Reads and pads the rows of one batch."""
         return make_batch([self._store[row] for row in rows.tolist()])

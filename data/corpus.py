@@ -5,8 +5,8 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, zip_longest
+from dataclasses import asdict, dataclass
+from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 from .cleaning import clean
 from .config import DataConfig
 from .errors import DataError, UsageError
-from .files import sha256_bytes, sha256_file
-from .reading import open_bytes, read_lines
+from .files import replace_file, sha256_bytes, sha256_file
+from .reading import count_lines, open_bytes, read_lines
 from .toy import toy_pairs
 
 Pair = tuple[str, str]
@@ -39,11 +39,21 @@ class Corpus:
         name: What the user called it, for messages.
         identity: Changes whenever the text does; caches are filed under it.
         pairs: Opens the stream anew at each call.
+        quick_count: A quicker way to the number of pairs than reading them, where there is one.
     """
 
     name: str
     identity: str
     pairs: Callable[[], Iterator[Pair]]
+    quick_count: Callable[[], int] | None = None
+
+    def count(self) -> int:
+        """The number of pairs in the stream, blank ones included.
+
+        Raises:
+            DataError: A file cannot be read.
+        """
+        return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
 def training_corpus(config: DataConfig) -> Corpus:
@@ -86,7 +96,12 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         return parts[0]
     identity = sha256_bytes("".join(part.identity for part in parts).encode())
     name = " + ".join(part.name for part in parts)
-    return Corpus(name, identity, lambda: chain.from_iterable(part.pairs() for part in parts))
+    return Corpus(
+        name,
+        identity,
+        lambda: chain.from_iterable(part.pairs() for part in parts),
+        lambda: sum(part.count() for part in parts),
+    )
 
 
 def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
@@ -98,7 +113,8 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     """
     if spec == TOY:
         size = TOY_SIZES[split]
-        return Corpus(f"the toy language ({split})", f"toy-{split}-{size}", lambda: toy_pairs(split, size=size))
+        identity = f"toy-{split}-{size}"
+        return Corpus(f"the toy language ({split})", identity, lambda: toy_pairs(split, size=size), lambda: size)
     if spec.startswith("hf:"):
         return _hub_corpus(spec, config, split)
     path = Path(spec)
@@ -111,35 +127,89 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
         )
     identity = _file_identity([path], (config.src_column, config.tgt_column))
     if suffix in (".parquet", ".arrow"):
-        return Corpus(spec, identity, lambda: _dataset_pairs(spec, _load_table(path, suffix), config))
+        return Corpus(
+            spec,
+            identity,
+            lambda: _dataset_pairs(spec, _load_table(path, suffix), config),
+            lambda: _count_rows(path, suffix),
+        )
     reader = {".tsv": _tsv_pairs, ".csv": _csv_pairs, ".jsonl": _jsonl_pairs}[suffix]
-    return Corpus(spec, identity, lambda: reader(path, config))
+    counter = None if suffix == ".csv" else lambda: count_lines(path)  # a quoted field of CSV may span lines
+    return Corpus(spec, identity, lambda: reader(path, config), counter)
 
 
-def hold_out(corpus: Corpus, *, seed: int) -> tuple[Corpus, Corpus]:
+def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
     The same seed always holds out the same pairs of a corpus.
 
+    Args:
+        corpus: To split.
+        seed: Decides who is held out.
+        memo: A directory where the split is kept, so that the corpus need not be read for it again.
+
     Returns:
         The corpus that is left for training, and the one held out.
     """
+    split = _remembered_split(corpus, seed, memo) if memo else _split(corpus, seed)
+
+    def identity(name: str) -> str:
+        return sha256_bytes(f"{corpus.identity} {seed} {split.threshold} {name}".encode())
+
+    rest = Corpus(f"{corpus.name} (rest)", identity("rest"), lambda: _without(corpus.pairs(), split.rows))
+    return rest, Corpus(f"{corpus.name} (held out)", identity("held out"), lambda: iter(split.pairs))
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The rows of a corpus, and the pairs in them, that are held out: those whose rank is below a threshold."""
+
+    threshold: int
+    rows: list[int]
+    pairs: list[Pair]
+
+
+def _split(corpus: Corpus, seed: int) -> _Split:
+    salt = zlib.crc32(f"{seed}\t".encode())
 
     def rank(pair: Pair) -> int:
         source = clean(pair[0])
-        return zlib.crc32(f"{seed}\t{source}".encode()) if source else 2**32 - 1  # blank lines stay where they are
+        return zlib.crc32(source.encode(), salt) if source else 2**32 - 1  # blank lines stay where they are
 
-    ranks = np.sort(np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32))
+    ranks = np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32)
     size = min(math.ceil(HOLD_OUT_SHARE * len(ranks)), HOLD_OUT_PAIRS)
-    threshold = int(ranks[size]) if len(ranks) > 1 else 0
+    threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
+    held = ranks < threshold
+    return _Split(threshold, np.flatnonzero(held).tolist(), list(compress(corpus.pairs(), held)))
 
-    def part(name: str, held: bool) -> Corpus:
-        identity = sha256_bytes(f"{corpus.identity} {seed} {threshold} {name}".encode())
-        return Corpus(
-            f"{corpus.name} ({name})", identity, lambda: (p for p in corpus.pairs() if (rank(p) < threshold) == held)
-        )
 
-    return part("rest", False), part("held out", True)
+def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:
+    """All pairs but those in these rows, which are in order."""
+    next_row = 0
+    for row in rows:
+        yield from islice(pairs, row - next_row)
+        next(pairs, None)
+        next_row = row + 1
+    yield from pairs
+
+
+def _remembered_split(corpus: Corpus, seed: int, memo: Path) -> _Split:
+    path = memo / f"held-out-{sha256_bytes(f'{corpus.identity} {seed}'.encode())[:16]}.json"
+    try:
+        recorded = json.loads(path.read_bytes())
+        if sha256_bytes(_ascii_json(recorded["split"])) == recorded["sha256"]:
+            split = recorded["split"]
+            return _Split(split["threshold"], split["rows"], [(src, tgt) for src, tgt in split["pairs"]])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent or damaged: made again
+    split = _split(corpus, seed)
+    record = _ascii_json(asdict(split))
+    replace_file(path, b'{"sha256": "%s",\n"split": %s}\n' % (sha256_bytes(record).encode(), record))
+    return split
+
+
+def _ascii_json(value: Any) -> bytes:
+    return json.dumps(value).encode("ascii")  # half characters, which JSON Lines can bring, survive as \\u escapes
 
 
 def _file_identity(paths: Iterable[Path], salt: object = "") -> str:
@@ -157,7 +227,7 @@ def _file_identity(paths: Iterable[Path], salt: object = "") -> str:
 
 def _parallel_files(src: Path, tgt: Path, skip_bad: bool) -> Corpus:
     identity = _file_identity((src, tgt), skip_bad)
-    return Corpus(f"{src} and {tgt}", identity, lambda: _parallel_pairs(src, tgt, skip_bad))
+    return Corpus(f"{src} and {tgt}", identity, lambda: _parallel_pairs(src, tgt, skip_bad), lambda: count_lines(src))
 
 
 def _parallel_pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
@@ -261,6 +331,17 @@ def _load_table(path: Path, suffix: str) -> Any:
         raise DataError(f"cannot read {path}: {_first_line(error)}") from error
 
 
+def _count_rows(path: Path, suffix: str) -> int:
+    if suffix == ".arrow":
+        return len(_load_table(path, suffix))
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_metadata(path).num_rows
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"cannot read {path}: {_first_line(error)}") from error
+
+
 def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
     """Splits `hf:NAME[/SUBSET][:SPLIT][@REVISION]` into name, subset, split and revision.
 
@@ -294,7 +375,7 @@ def _hub_corpus(spec: str, config: DataConfig, default_split: str) -> Corpus:
     local = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
     content = _file_identity(local) if local else dataset._fingerprint
     identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
-    return Corpus(spec, identity, lambda: _dataset_pairs(spec, dataset, config))
+    return Corpus(spec, identity, lambda: _dataset_pairs(spec, dataset, config), lambda: len(dataset))
 
 
 def _dataset_pairs(place: str, dataset: Any, config: DataConfig) -> Iterator[Pair]:

@@ -15,6 +15,8 @@ from .errors import DataError
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
 
+_BLOCK_BYTES = 1 << 20
+
 _COMPRESSED: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -53,6 +55,20 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
                         " (iconv -f latin1 -t utf-8) or drop such pairs with --set data.bad_lines=skip"
                     ) from error
                 yield None
+
+
+def count_lines(path: Path) -> int:
+    """How many lines `read_lines` yields, without looking at them.
+
+    Raises:
+        DataError: The file is missing, unreadable or not text at all.
+    """
+    count, last = 0, b"\n"
+    with open_bytes(path) as file:
+        while block := file.read(_BLOCK_BYTES):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")
 
 
 def iter_raw_lines(file: IO[bytes], *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:

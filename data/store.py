@@ -5,8 +5,10 @@ when it is opened again.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .corpus import Corpus
+from .corpus import Corpus, Pair
+from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault
 from .files import fault, json_bytes, sha256_file, staged_directory, write_file
 from .tokenizer import Tokenizer
@@ -62,7 +65,7 @@ class Limits:
 
 
 class TokenStore:
-    """Random access to the pairs of one store. Rows are views into the mapped file.
+    """Random access to the pairs of one store. Rows are views into the mapped file; only lengths are in memory.
 
     Attributes:
         directory: Where it lies.
@@ -76,8 +79,8 @@ class TokenStore:
         self._file = pa.memory_map(str(directory / _TABLE))
         reader = pa.ipc.open_file(self._file)
         self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
-        self.src_lengths = _joined([block.src.lengths for block in self._blocks])
-        self.tgt_lengths = _joined([block.tgt.lengths for block in self._blocks])
+        self.src_lengths = _lengths([block.src for block in self._blocks])
+        self.tgt_lengths = _lengths([block.tgt for block in self._blocks])
 
     def __len__(self) -> int:
         return len(self.src_lengths)
@@ -94,7 +97,9 @@ class _Column:
     def __init__(self, column: Any) -> None:
         self.offsets: npt.NDArray[np.int32] = column.offsets.to_numpy()
         self.values: Ids = column.values.to_numpy()
-        self.lengths = np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> Ids:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
@@ -105,8 +110,14 @@ class _Block:
         self.src, self.tgt = _Column(batch.column(0)), _Column(batch.column(1))
 
 
-def _joined(parts: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+def _lengths(columns: list[_Column]) -> npt.NDArray[np.int32]:
+    lengths = np.empty(sum(map(len, columns)), dtype=np.int32)
+    start = 0
+    for column in columns:
+        end = start + len(column)
+        np.subtract(column.offsets[1:], column.offsets[:-1], out=lengths[start:end])
+        start = end
+    return lengths
 
 
 def open_store(directory: Path) -> TokenStore | None:
@@ -126,28 +137,33 @@ def build_store(
     tokenizer: Tokenizer,
     limits: Limits,
     *,
-    dev_pairs: frozenset[tuple[str, str]] = frozenset(),
-    on_pair: Callable[[], None] = lambda: None,
+    dev_pairs: frozenset[Pair] = frozenset(),
+    on_read: Callable[[int], None] = lambda count: None,
+    processes: int | None = None,
 ) -> TokenStore:
-    """Tokenises a corpus into a store.
+    """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
     Args:
         directory: Where the store goes; appears complete or not at all.
         dev_pairs: Pairs of the validation set, for the count of leaks.
-        on_pair: Called for each pair read (progress bars, Ctrl-C).
+        on_read: Told now and then how many pairs have been read.
+        processes: See `encode_pairs`.
 
     Raises:
         DataError: Nothing usable in the corpus, or more than half of it empty.
         EnvironmentFault: Disk full or not writable.
     """
     report = FilterReport()
-    with staged_directory(directory) as staged:
+    with (
+        staged_directory(directory) as staged,
+        closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
+    ):
         try:
             with (
                 pa.OSFile(str(staged / _TABLE), "wb") as sink,
                 pa.ipc.new_file(sink, _SCHEMA) as writer,
             ):
-                for block in _blocks(_tokenised(corpus, tokenizer, limits, report, dev_pairs, on_pair)):
+                for block in _blocks(_kept(chunk, limits, report, dev_pairs, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:
             raise _arrow_fault(directory, error) from error
@@ -164,43 +180,58 @@ def _arrow_fault(directory: Path, error: OSError) -> EnvironmentFault:
     return EnvironmentFault(f"cannot write {directory}: {error}")
 
 
-def _tokenised(
-    corpus: Corpus,
-    tokenizer: Tokenizer,
+def _kept(
+    chunk: Encoded,
     limits: Limits,
     report: FilterReport,
-    dev_pairs: frozenset[tuple[str, str]],
-    on_pair: Callable[[], None],
-) -> Iterator[tuple[list[int], list[int]]]:
-    for src_text, tgt_text in corpus.pairs():
-        on_pair()
-        report.read += 1
-        src, tgt = tokenizer.src.encode(src_text), tokenizer.tgt.encode(tgt_text)
-        if not src or not tgt:
-            report.empty += 1
-        elif max(len(src), len(tgt)) > limits.max_tokens:
-            report.too_long += 1
-        elif max(len(src), len(tgt)) > limits.max_length_ratio * min(len(src), len(tgt)) + 5:
-            report.unequal += 1
-        else:
-            report.kept += 1
-            report.src_tokens += len(src)
-            report.tgt_tokens += len(tgt)
-            report.in_dev_set += (src_text, tgt_text) in dev_pairs
-            yield src, tgt
+    dev_pairs: frozenset[Pair],
+    on_read: Callable[[int], None],
+) -> tuple[Rows, Rows]:
+    """The rows of a chunk that the store takes; all are counted."""
+    pairs, src, tgt = chunk
+    shorter, longer = np.minimum(src.lengths, tgt.lengths), np.maximum(src.lengths, tgt.lengths)
+    empty = shorter == 0
+    too_long = ~empty & (longer > limits.max_tokens)
+    unequal = ~empty & ~too_long & (longer > limits.max_length_ratio * shorter + 5)
+    kept = ~(empty | too_long | unequal)
+    src, tgt = src.where(kept), tgt.where(kept)
+    report.read += len(pairs)
+    report.empty += int(empty.sum())
+    report.too_long += int(too_long.sum())
+    report.unequal += int(unequal.sum())
+    report.kept += len(src)
+    report.src_tokens += len(src.ids)
+    report.tgt_tokens += len(tgt.ids)
+    if dev_pairs:
+        report.in_dev_set += sum(pair in dev_pairs for pair in compress(pairs, kept))
+    on_read(report.read)
+    return src, tgt
 
 
-def _blocks(pairs: Iterator[tuple[list[int], list[int]]]) -> Iterator[Any]:
-    src: list[list[int]] = []
-    tgt: list[list[int]] = []
-    for s, t in pairs:
-        src.append(s)
-        tgt.append(t)
-        if len(src) == ROWS_PER_BLOCK:
-            yield pa.record_batch([src, tgt], schema=_SCHEMA)
-            src, tgt = [], []
-    if src:
-        yield pa.record_batch([src, tgt], schema=_SCHEMA)
+def _blocks(parts: Iterable[tuple[Rows, Rows]]) -> Iterator[Any]:
+    """Record batches of `ROWS_PER_BLOCK` rows, the last of what is left."""
+    sides: tuple[list[Rows], list[Rows]] = [], []
+    waiting = 0
+    for part in parts:
+        for side, rows in zip(sides, part, strict=True):
+            side.append(rows)
+        waiting += len(part[0])
+        while waiting >= ROWS_PER_BLOCK:
+            (src, src_rest), (tgt, tgt_rest) = (Rows.joined(side).split(ROWS_PER_BLOCK) for side in sides)
+            yield _record_batch(src, tgt)
+            sides = [src_rest], [tgt_rest]
+            waiting -= ROWS_PER_BLOCK
+    if waiting:
+        yield _record_batch(*map(Rows.joined, sides))
+
+
+def _record_batch(*sides: Rows) -> Any:
+    columns: list[Any] = []
+    for rows in sides:
+        offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(rows.lengths, out=offsets[1:])
+        columns.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.ids)))
+    return pa.record_batch(columns, schema=_SCHEMA)
 
 
 def _check_usable(corpus: Corpus, report: FilterReport) -> None:

@@ -82,6 +82,10 @@ class Vocabulary:
         """Ids of a text, without bos and eos."""
         return self._processor.encode(_escape(clean(text)))
 
+    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
+        """Ids of several texts at once."""
+        return self._processor.encode([_escape(clean(text)) for text in texts], num_threads=1)
+
     def encode_as_pieces(self, text: str) -> list[str]:
         """The pieces of a text as strings; `▁` marks a space."""
         return self._processor.encode(_escape(clean(text)), out_type=str)

@@ -73,7 +73,7 @@ def prepare_data(
         DataError: Text that cannot be used.
         UsageError: Settings that contradict each other or what the run already holds.
     """
-    train, dev = open_corpora(settings, reporter)
+    train, dev = open_corpora(settings, directory / "cache", reporter)
     tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, reporter)
     dev_pairs = _dev_pairs(dev, reporter)
     limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
@@ -87,11 +87,11 @@ def prepare_data(
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 
 
-def open_corpora(settings: RunSettings, reporter: Reporter) -> tuple[Corpus, Corpus]:
+def open_corpora(settings: RunSettings, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out."""
     train, dev = training_corpus(settings.data), dev_corpus(settings.data)
     if dev is None:
-        train, dev = hold_out(train, seed=settings.training.seed)
+        train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         reporter.say("no validation set given: holding out 5 % of the pairs, at most 1,000, grouped by source sentence")
     return train, dev
 
@@ -146,15 +146,8 @@ def _store(
     store = open_store(directory)
     if store is None:
         bar = reporter.progress(f"tokenizing {what}", None, "pair")
-        count = 0
-
-        def on_pair() -> None:
-            nonlocal count
-            count += 1
-            bar.update(count)
-
         try:
-            store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_pair=on_pair)
+            store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_read=bar.update)
         finally:
             bar.close()
     reporter.say(f"{what}: {store.report}")

@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records
+from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 
 from tfm.data.files import sha256_file
 
@@ -100,7 +101,7 @@ def test_another_configuration_in_the_directory_is_refused_by_name(tfm: Tfm, cor
     before = (corpus / "r" / "config.yaml").read_bytes()
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS, "--set", "training.learning_rate=0.5")
     assert done.returncode == 2
-    assert "training.learning_rate (was 0.002, now 0.5)" in error_of(done)
+    assert "training.learning_rate (was 0.004, now 0.5)" in error_of(done)
     assert (corpus / "r" / "config.yaml").read_bytes() == before
 
 
@@ -123,6 +124,7 @@ def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
     assert done.returncode == 0, error_of(done)
     for word in ("parameters", "pieces", "steps", "epoch", "180 pairs"):
         assert word in done.stdout.decode()
+    assert "180 pairs: preset pairs-5k" in error_of(done)
     assert sorted(corpus.rglob("*")) == before
 
 
@@ -130,6 +132,46 @@ def test_without_a_dev_set_a_part_is_held_out_and_said(tfm: Tfm, corpus: Path) -
     done = tfm("train", *FILES[:4], "--run", "r", "--max-steps", 2, *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)
     assert "holding out 5 %" in error_of(done)
+
+
+def test_two_files_alone_get_a_preset_and_a_vocabulary_that_they_support(tfm: Tfm, corpus: Path) -> None:
+    flags = ["--max-steps", 2, "--run", "r", "--set", "training.validation_sentences=3"]
+    done = tfm("train", "--src", "train.en", "--tgt", "train.de", *flags)
+    assert done.returncode == 0, error_of(done)
+    said = error_of(done)
+    assert "180 pairs: preset pairs-5k (made for 0 to 10,000); choose another with --config\n" in said
+    assert re.search(r"vocabulary of 2,000 asked, the corpus supports (\d{3}): using \1\n", said)
+    config = (corpus / "r" / "config.yaml").read_text()
+    assert "num_encoder_layers: 3" in config and "dropout: 0.3" in config
+    again = tfm("train", "--src", "train.en", "--tgt", "train.de", *flags)
+    assert "already finished" in error_of(again)
+    assert "preset" not in error_of(again)
+
+
+def test_a_grown_corpus_neither_changes_the_preset_nor_the_data_of_a_run(tfm: Tfm, corpus: Path) -> None:
+    for side in ("en", "de"):
+        write_lines(corpus / f"long.{side}", [f"{i % 97} {i % 89}" for i in range(9_995)])
+    files = ["--src", "long.en", "--tgt", "long.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
+    flags = [*TINY_FLAGS, "--max-steps", 2, "--set", "training.max_tokens_per_batch=64"]
+    assert tfm("train", *files, *flags).returncode == 0
+    before = (corpus / "runs" / "long" / "config.yaml").read_bytes()
+    for side in ("en", "de"):
+        with open(corpus / f"long.{side}", "a", encoding="utf-8") as file:
+            file.write("1 2\n" * 10)
+    grown = tfm("train", *files, *flags)
+    assert grown.returncode == 3
+    assert "data changed since step 2" in error_of(grown)
+    assert "preset" not in error_of(grown)
+    assert (corpus / "runs" / "long" / "config.yaml").read_bytes() == before
+    assert "10,005 pairs: preset pairs-20k" in error_of(tfm("train", *files, *flags, "--run", "new", "--dry-run"))
+
+
+def test_a_held_out_set_is_the_same_at_the_next_start(tfm: Tfm, corpus: Path) -> None:
+    command = ["train", *FILES[:4], "--run", "r", *TINY_FLAGS]
+    assert tfm(*command, "--max-steps", 2).returncode == 0
+    assert len(list((corpus / "r" / "cache").glob("held-out-*.json"))) == 1
+    done = tfm(*command, "--max-steps", 4)  # would be refused with other data
+    assert done.returncode == 0, error_of(done)
 
 
 def test_json_lines_and_a_given_tokenizer(tfm: Tfm, corpus: Path, sentences: list[tuple[str, str]]) -> None:

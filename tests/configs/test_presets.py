@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import resources
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from tfm.configs import RunConfig, load_config, parse_config, preset_names
 from tfm.data.errors import UsageError
 
-PRESETS = ["base", "g2p", "multi30k", "scan", "small", "toy"]
+PRESETS = ["base", "g2p", "multi30k", "pairs-100k", "pairs-1m", "pairs-20k", "pairs-5k", "scan", "toy"]
 
 
 def text_of(name: str) -> str:
@@ -58,9 +58,14 @@ def test_base_is_the_model_of_the_paper() -> None:
     assert training.learning_rate == pytest.approx((512 * 4000) ** -0.5, rel=1e-3)
 
 
+def test_the_largest_preset_for_own_data_is_base_with_a_smaller_vocabulary() -> None:
+    base, largest = (parse_config(load_config(name)) for name in ("base", "pairs-1m"))
+    assert largest == replace(base, tokenizer=replace(base.tokenizer, vocab_size=32_000))
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("smal", "small"), ("tyo", "toy"), ("multi30", "multi30k"), ("bas", "base")],
+    [("pairs-10k", "pairs-100k"), ("tyo", "toy"), ("multi30", "multi30k"), ("bas", "base")],
 )
 def test_missing_preset_offers_the_nearest(typed: str, meant: str) -> None:
     with pytest.raises(

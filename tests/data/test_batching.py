@@ -1,5 +1,6 @@
 """Batching: every row once, within the budget, in an order that seed and epoch alone decide."""
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,43 @@ def test_every_row_is_in_one_batch_within_the_budget(
 @given(LENGTHS, st.integers(0, 2**63 - 1), st.integers(0, 100))
 def test_order_is_a_function_of_seed_and_epoch(pairs: list[tuple[int, int]], seed: int, epoch: int) -> None:
     assert plan(pairs, 100, seed, epoch) == plan(pairs, 100, seed, epoch)
+
+
+@settings(deadline=None, max_examples=100)
+@given(LENGTHS, st.integers(1, 300), st.integers(0, 2**63 - 1), st.integers(0, 100))
+def test_plan_is_a_shuffle_sorted_by_target_and_source_and_cut_row_by_row(
+    pairs: list[tuple[int, int]], max_tokens: int, seed: int, epoch: int
+) -> None:
+    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    order = sorted(rng.permutation(len(pairs)).tolist(), key=lambda row: (pairs[row][1], pairs[row][0]))
+    batches: list[list[int]] = [[]]
+    for row in order:
+        longer = [*batches[-1], row]
+        if len(longer) > 1 and max(max(pairs[r]) + 1 for r in longer) * len(longer) > max_tokens:
+            longer = [row]
+            batches.append([])
+        batches[-1] = longer
+    assert plan(pairs, max_tokens, seed, epoch) == [batches[i] for i in rng.permutation(len(batches))]
+
+
+def test_lengths_beyond_all_sense_still_give_every_row_once() -> None:
+    lengths = np.array([2**31 - 1, 5, 2**31 - 1, 7], np.int32)
+    rows = np.concatenate(plan_epoch(lengths, lengths, max_tokens=10, seed=1, epoch=0))
+    assert sorted(rows.tolist()) == [0, 1, 2, 3]
+
+
+def test_a_plan_takes_little_more_memory_than_its_row_numbers() -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = (rng.integers(1, 60, 1_000_000, dtype=np.int32) for _ in range(2))
+    tracemalloc.start()
+    try:
+        batches = plan_epoch(src, tgt, max_tokens=4096, seed=1, epoch=0)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(map(len, batches)) == 1_000_000
+    assert held < 6 * 1_000_000
+    assert peak < 24 * 1_000_000
 
 
 def test_epochs_and_seeds_differ() -> None:

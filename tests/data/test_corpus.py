@@ -1,9 +1,13 @@
 """Corpora: every format gives the same pairs, misaligned files are refused, and a held-out set is really held out."""
 
 import bz2
+import gzip
 import json
+import lzma
+import math
 import os
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfm.data.cleaning import clean
 from tfm.data.config import DataConfig
 from tfm.data.corpus import (
     HOLD_OUT_PAIRS,
@@ -422,3 +427,109 @@ def test_training_refuses_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.tsv")
     with pytest.raises(DataError, match="can be read only once"):
         open_spec(str(tmp_path / "pipe.tsv"), DataConfig())
+
+
+def split_by_the_formula(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Sources ranked by the CRC of seed and text; as many of the lowest are held out as fit, equal ones together."""
+    cleaned = [clean(src) for src, _ in pairs]
+    ranks = [zlib.crc32(f"{seed}\t{source}".encode()) if source else 2**32 - 1 for source in cleaned]
+    size = min(math.ceil(0.05 * len(pairs)), 1000)
+    threshold = sorted(ranks)[size] if len(pairs) > 1 else 0
+    rest = [pair for pair, rank in zip(pairs, ranks, strict=True) if rank >= threshold]
+    return rest, [pair for pair, rank in zip(pairs, ranks, strict=True) if rank < threshold]
+
+
+TEXTS = st.sampled_from(["", " ", "\ud800", "\u00a0a", "a", *(f"sentence {number}" for number in range(60))])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=120), st.integers(0, 99))
+def test_the_split_follows_the_formula_at_first_and_from_memory(
+    corpus_of: BuildCorpus, pairs: list[Pair], seed: int
+) -> None:
+    expected = split_by_the_formula(pairs, seed)
+    corpus = Corpus("c", "c", lambda: iter(pairs))
+    with TemporaryDirectory() as memo:
+        for directory in (None, Path(memo), Path(memo)):
+            parts = hold_out(corpus, seed=seed, memo=directory)
+            assert tuple(list(part.pairs()) for part in parts) == expected
+            assert [part.identity for part in parts] == [part.identity for part in hold_out(corpus, seed=seed)]
+
+
+def unreadable() -> Iterator[Pair]:
+    raise AssertionError("the corpus was read")
+
+
+def test_a_remembered_split_reads_no_text(tmp_path: Path) -> None:
+    pairs = [(f"sentence {number}", f"Satz {number}") for number in range(100)]
+    first = hold_out(Corpus("c", "identity", lambda: iter(pairs)), seed=1, memo=tmp_path)
+    again = hold_out(Corpus("c", "identity", unreadable), seed=1, memo=tmp_path)
+    assert list(again[1].pairs()) == list(first[1].pairs())
+    assert [part.identity for part in again] == [part.identity for part in first]
+    for other in (Corpus("c", "changed", unreadable), Corpus("c", "identity", unreadable)):
+        with pytest.raises(AssertionError, match="was read"):
+            hold_out(other, seed=1 if other.identity == "changed" else 2, memo=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["changed", "truncated", "emptied", "removed", "not JSON", "a list"])
+def test_a_damaged_split_is_made_again(tmp_path: Path, damage: str) -> None:
+    pairs = [(f"sentence {number}", f"Satz {number}") for number in range(100)]
+    corpus = Corpus("c", "identity", lambda: iter(pairs))
+    expected = list(hold_out(corpus, seed=1, memo=tmp_path)[1].pairs())
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "removed":
+        wrong = {"changed": content.replace(b"Satz", b"Sitz"), "truncated": content[:-9], "emptied": b""}
+        path.write_bytes({**wrong, "not JSON": b"\xff{", "a list": b"[1]"}[damage])
+    assert list(hold_out(corpus, seed=1, memo=tmp_path)[1].pairs()) == expected
+    assert path.read_bytes() == content
+
+
+LINES = {
+    "plain": b"a\tb\nc\td\n",
+    "last line open": b"a\tb\nc\td",
+    "blank lines": b"\n\na\tb\n\n",
+    "empty": b"",
+    "byte-order mark": b"\xef\xbb\xbfa\tb\r\nc\td\r\n",
+    "overlong line": b"a\tb" + b"x" * 2_500_000 + b"\nc\td\n",
+}
+
+
+@pytest.mark.parametrize("content", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("compress", [None, gzip.compress, bz2.compress, lzma.compress])
+def test_count_of_lines(write: Write, content: bytes, compress: Callable[[bytes], bytes] | None) -> None:
+    path = write("pairs.tsv", compress(content) if compress and content else content)
+    for corpus in (
+        open_spec(str(path), DataConfig()),
+        training_corpus(DataConfig(src=[str(path)] * 2, tgt=[str(path)] * 2)),
+    ):
+        assert corpus.count() == len(list(corpus.pairs()))
+
+
+def test_count_of_tables(tmp_path: Path, write: Write, offline: None) -> None:
+    del offline
+    rows = [{"src": src, "tgt": tgt} for src, tgt in PAIRS]
+    write("t.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n")
+    write("t.csv", 'src,tgt\n"one\nfield",two\n\n"a ""quoted"" one",b\n')
+    pyarrow.parquet.write_table(table(), tmp_path / "t.parquet")
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_file(sink, table().schema) as writer:
+        writer.write_table(table())
+    (tmp_path / "folder").mkdir()
+    pyarrow.parquet.write_table(table(), tmp_path / "folder" / "train.parquet")
+    specs = [str(tmp_path / f"t.{suffix}") for suffix in ("jsonl", "csv", "parquet", "arrow")]
+    for spec in [*specs, f"hf:{tmp_path / 'folder'}"]:
+        corpus = open_spec(spec, DataConfig())
+        assert corpus.count() == len(list(corpus.pairs())) >= 3
+    assert open_spec("toy", DataConfig()).count() == 40_000
+
+
+def test_counting_does_not_tokenise_or_decode(write: Write) -> None:
+    path = str(write("latin1.txt", "zw\u00f6lf\n".encode("latin-1")))
+    assert training_corpus(DataConfig(src=[path], tgt=[path])).count() == 1
+
+
+def test_a_damaged_table_cannot_be_counted(write: Write) -> None:
+    corpus = open_spec(str(write("t.parquet", b"PAR1 and no more")), DataConfig())
+    with pytest.raises(DataError, match=r"cannot read .*t\.parquet"):
+        corpus.count()

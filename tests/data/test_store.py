@@ -1,8 +1,10 @@
 """The store: what goes in comes out, what is dropped is counted, and what is damaged is not opened."""
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfm.data import encoding
 from tfm.data import store as store_module
 from tfm.data.corpus import Corpus, Pair
 from tfm.data.errors import DataError, EnvironmentFault
@@ -61,6 +64,53 @@ def test_ids_come_back_in_order_over_any_number_of_blocks(
         sum(len(s) for s, _ in expected),
         sum(len(t) for _, t in expected),
     )
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_file_is_what_arrow_makes_of_plain_lists(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toy_corpus: Corpus,
+    toy_sentences: list[Pair],
+    tokenizer: Tokenizer,
+    processes: int,
+) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_BLOCK", 64)
+    monkeypatch.setattr(encoding, "CHUNK_PAIRS", 10)
+    monkeypatch.setattr(encoding, "CHUNKS_ALONE", 2)
+    limits = Limits(max_tokens=30, max_length_ratio=9.0)
+    store = build_store(tmp_path / "store", toy_corpus, tokenizer, limits, processes=processes)
+    rows = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in toy_sentences]
+    rows = [row for row in rows if max(map(len, row)) <= 30]
+    assert 64 < len(rows) < len(toy_sentences)
+    schema = pa.schema([("src", pa.list_(pa.int32())), ("tgt", pa.list_(pa.int32()))])
+    with pa.OSFile(str(tmp_path / "plain.arrow"), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for start in range(0, len(rows), 64):
+            columns: Any = list(zip(*rows[start : start + 64], strict=True))
+            writer.write_batch(pa.record_batch([list(column) for column in columns], schema=schema))
+    assert (tmp_path / "store" / "pairs.arrow").read_bytes() == (tmp_path / "plain.arrow").read_bytes()
+    assert store.report == FilterReport(
+        read=len(toy_sentences),
+        kept=len(rows),
+        too_long=len(toy_sentences) - len(rows),
+        src_tokens=sum(len(src) for src, _ in rows),
+        tgt_tokens=sum(len(tgt) for _, tgt in rows),
+    )
+
+
+def test_an_open_store_holds_eight_bytes_for_a_pair(
+    tmp_path: Path, corpus_of: BuildCorpus, word_tokenizer: Tokenizer
+) -> None:
+    build_store(tmp_path / "store", corpus_of([(words(5), words(6))] * 50_000), word_tokenizer, ROOMY)
+    tracemalloc.start()
+    try:
+        store = open_store(tmp_path / "store")
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert store is not None and len(store) == 50_000
+    assert held < 8 * 50_000 + 100_000
+    assert peak < 8 * 50_000 + 400_000  # hashing reads the file in pieces
 
 
 @settings(deadline=None, max_examples=30)
@@ -142,10 +192,13 @@ def test_interrupted_build_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_pair_read_is_reported(tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer) -> None:
-    seen: list[None] = []
-    build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY, on_pair=lambda: seen.append(None))
-    assert len(seen) == 200
+def test_progress_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_corpus: Corpus, tokenizer: Tokenizer
+) -> None:
+    monkeypatch.setattr(encoding, "CHUNK_PAIRS", 60)
+    seen: list[int] = []
+    build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY, on_read=seen.append)
+    assert seen == [60, 120, 180, 200]
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "")], [("", "a b")] * 3])

@@ -1,0 +1,222 @@
+"""Text to ids, many pairs at a time, on all cores: order and result are those of one process, whatever their number.
+
+A large corpus goes in chunks to child processes (`encoding_worker`), because cleaning is Python and Python computes on
+one core. They are plain children on pipes: nothing of the calling program is imported in them, Ctrl-C does not reach
+them, and they end when the pipe does, however this process ends.
+"""
+
+import contextlib
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, islice
+from queue import SimpleQueue
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import EnvironmentFault
+from .tokenizer import Tokenizer, Vocabulary
+
+Pair = tuple[str, str]
+Ints = npt.NDArray[np.int32]
+
+CHUNK_PAIRS, CHUNK_CHARACTERS = 4096, 4_000_000
+"""A chunk ends at whichever comes first, so that overlong lines do not fill the memory."""
+
+CHUNKS_ALONE = 24
+"""A corpus of fewer chunks is encoded by this process: it would be done before the others had started."""
+
+_FRAME = struct.Struct("<q")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of ids of different lengths.
+
+    Attributes:
+        ids: All of them, one row after the other, int32.
+        lengths: Of each row, int32.
+    """
+
+    ids: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def of(cls, rows: Sequence[list[int]]) -> "Rows":
+        """From lists."""
+        lengths = np.fromiter(map(len, rows), np.int32, len(rows))
+        return cls(np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum())), lengths)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Rows of several, one after the other."""
+        return cls(np.concatenate([part.ids for part in parts]), np.concatenate([part.lengths for part in parts]))
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> "Rows":
+        """The rows marked True."""
+        return self if kept.all() else Rows(self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+
+    def split(self, count: int) -> tuple["Rows", "Rows"]:
+        """The first `count` rows, and the others."""
+        cut = int(self.lengths[:count].sum())
+        return Rows(self.ids[:cut], self.lengths[:count]), Rows(self.ids[cut:], self.lengths[count:])
+
+
+Encoded = tuple[list[Pair], Rows, Rows]
+"""A chunk of pairs with the ids of its sources and of its targets, row by row."""
+
+
+EncodedPairs = Generator[Encoded, None, None]
+"""Close it when done early: it may have children."""
+
+
+def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int | None = None) -> EncodedPairs:
+    """Encodes a stream of pairs, in order.
+
+    Args:
+        pairs: Raw text.
+        tokenizer: Of both sides.
+        processes: How many children to share a large corpus among; by default one for each core. With 1, none.
+
+    Raises:
+        EnvironmentFault: A child was killed, or cannot be started.
+    """
+    processes = available_cores() if processes is None else processes
+    chunks = _chunks(pairs)
+    first = list(islice(chunks, CHUNKS_ALONE)) if processes > 1 else []
+    if processes > 1 and len(first) == CHUNKS_ALONE:
+        yield from _encode_in_children(chain(first, chunks), tokenizer, processes)
+        return
+    for chunk in chain(first, chunks):
+        src, tgt = encode_texts((tokenizer.src, tokenizer.tgt), _sides(chunk))
+        yield chunk, src, tgt
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def encode_texts(vocabularies: Iterable[Vocabulary], sides: Iterable[list[str]]) -> list[Rows]:
+    """Ids of the texts of each side."""
+    return [Rows.of(vocabulary.encode_all(texts)) for vocabulary, texts in zip(vocabularies, sides, strict=True)]
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    chunk: list[Pair] = []
+    characters = 0
+    for pair in pairs:
+        chunk.append(pair)
+        characters += len(pair[0]) + len(pair[1])
+        if len(chunk) == CHUNK_PAIRS or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _sides(chunk: list[Pair]) -> tuple[list[str], list[str]]:
+    return [src for src, _ in chunk], [tgt for _, tgt in chunk]
+
+
+def _encode_in_children(chunks: Iterator[list[Pair]], tokenizer: Tokenizer, processes: int) -> Iterator[Encoded]:
+    """One thread waits on each child; results are taken in the order of the chunks, two for each child ahead."""
+    idle: SimpleQueue[_Child] = SimpleQueue()
+
+    def encode(chunk: list[Pair]) -> list[Rows]:
+        child = idle.get()
+        try:
+            return child.encode(_sides(chunk))
+        finally:
+            idle.put(child)
+
+    with ThreadPoolExecutor(processes) as threads, contextlib.ExitStack() as children:
+        for _ in range(processes):
+            idle.put(children.enter_context(_Child(tokenizer)))
+        children.callback(threads.shutdown, wait=False, cancel_futures=True)
+        ahead: deque[tuple[list[Pair], Future[list[Rows]]]] = deque()
+        for chunk in chunks:
+            ahead.append((chunk, threads.submit(encode, chunk)))
+            if len(ahead) > 2 * processes:
+                yield _result(*ahead.popleft())
+        while ahead:
+            yield _result(*ahead.popleft())
+
+
+def _result(chunk: list[Pair], future: Future[list[Rows]]) -> Encoded:
+    src, tgt = future.result()
+    return chunk, src, tgt
+
+
+class _Child:
+    """One `encoding_worker`, killed when the block ends."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        command = [sys.executable, "-m", f"{__package__}.encoding_worker"]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        try:
+            self._process = subprocess.Popen(command, start_new_session=True, **pipes)
+        except OSError as error:
+            raise EnvironmentFault(f"cannot start a process to tokenize in: {error.strerror}") from error
+        self._models = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
+
+    def __enter__(self) -> "_Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):  # what could not be flushed any more
+                pipe.close()  # pyright: ignore[reportOptionalMemberAccess]
+
+    def encode(self, sides: tuple[list[str], list[str]]) -> list[Rows]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        try:
+            for model in self._models:
+                write_frame(stdin, model)
+            self._models = []
+            write_frame(stdin, json.dumps(sides).encode())
+            stdin.flush()
+            ids_and_lengths = [np.frombuffer(_expect(stdout), np.int32) for _ in range(4)]
+        except (OSError, EOFError) as error:
+            raise EnvironmentFault(self._last_words()) from error
+        return [Rows(*ids_and_lengths[:2]), Rows(*ids_and_lengths[2:])]
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        status = self._process.wait()
+        assert self._process.stderr is not None
+        said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+        return f"a process that tokenizes ended with status {status} (memory?){': ' + said[-1] if said else ''}"
+
+
+def write_frame(stream: IO[bytes], content: bytes | memoryview) -> None:
+    """Writes bytes with their number before them."""
+    stream.write(_FRAME.pack(len(content)))
+    stream.write(content)
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """Reads what `write_frame` wrote; None where the stream has ended."""
+    head = stream.read(_FRAME.size)
+    return stream.read(_FRAME.unpack(head)[0]) if len(head) == _FRAME.size else None
+
+
+def _expect(stream: IO[bytes]) -> bytes:
+    frame = read_frame(stream)
+    if frame is None:
+        raise EOFError
+    return frame

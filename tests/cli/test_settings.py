@@ -1,0 +1,125 @@
+"""Which preset a corpus gets, and that a run keeps the one it has."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.command import write_lines
+
+from tfm.cli.settings import PRESETS_BY_SIZE, refuse_other_configuration, training_settings
+from tfm.configs import RunConfig, load_config, parse_config, render_config
+from tfm.data.errors import UsageError
+
+
+class Chooser:
+    """`training_settings` over two files of so many lines, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = {"src": [str(folder / "t.en")], "tgt": [str(folder / "t.de")]}
+        self.said: list[str] = []
+
+    def write(self, pairs: int) -> None:
+        for (path,) in self.files.values():
+            Path(path).write_bytes(b"a\n" * pairs)
+
+    def __call__(self, *assignments: str, pairs: int | None = None, **options: Any) -> RunConfig:
+        if pairs is not None:
+            self.write(pairs)
+        given = {"config": None, "run": None, "init_from": None, "data": self.files, "training": {}, **options}
+        return training_settings(**given, assignments=list(assignments), say=self.said.append)
+
+
+@pytest.fixture
+def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chooser:
+    monkeypatch.chdir(tmp_path)
+    return Chooser(tmp_path)
+
+
+def start_run(directory: Path, settings: RunConfig, *, checkpoint: bool = True) -> None:
+    """The directory as `tfm train` leaves it."""
+    (directory / "checkpoints" / ("step-000010" if checkpoint else "")).mkdir(parents=True)
+    (directory / "config.yaml").write_text(render_config(settings))
+
+
+def without_data(settings: RunConfig) -> tuple[object, ...]:
+    return settings.tokenizer, settings.model, settings.training, settings.decoding
+
+
+@pytest.mark.parametrize(
+    ("pairs", "preset", "made_for"),
+    [
+        (0, "pairs-5k", "0 to 10,000"),
+        (500, "pairs-5k", "0 to 10,000"),
+        (9_999, "pairs-5k", "0 to 10,000"),
+        (10_000, "pairs-20k", "10,000 to 50,000"),
+        (29_000, "pairs-20k", "10,000 to 50,000"),
+        (49_999, "pairs-20k", "10,000 to 50,000"),
+        (50_000, "pairs-100k", "50,000 to 300,000"),
+        (299_999, "pairs-100k", "50,000 to 300,000"),
+        (300_000, "pairs-1m", "300,000 and more"),
+    ],
+)
+def test_the_number_of_pairs_chooses_the_preset(choose: Chooser, pairs: int, preset: str, made_for: str) -> None:
+    settings = choose(pairs=pairs)
+    assert choose.said == [f"{pairs:,} pairs: preset {preset} (made for {made_for}); choose another with --config"]
+    assert without_data(settings) == without_data(parse_config(load_config(preset)))
+    assert settings.data.src == choose.files["src"]
+
+
+def test_larger_corpora_get_larger_models() -> None:
+    sizes = [parse_config(load_config(name)) for _, name in sorted(PRESETS_BY_SIZE)]
+    for smaller, larger in pairwise(sizes):
+        assert smaller.tokenizer.vocab_size < larger.tokenizer.vocab_size
+        assert smaller.model.dropout >= larger.model.dropout
+        assert (smaller.model.d_model, smaller.model.num_encoder_layers, smaller.training.max_steps) < (
+            larger.model.d_model,
+            larger.model.num_encoder_layers,
+            larger.training.max_steps,
+        )
+
+
+def test_a_configuration_named_is_taken_and_nothing_counted(choose: Chooser) -> None:
+    settings = choose(config="multi30k")  # there are no files
+    assert without_data(settings) == without_data(parse_config(load_config("multi30k")))
+    assert choose.said == []
+
+
+def test_flags_and_assignments_lie_over_the_preset(choose: Chooser) -> None:
+    settings = choose("model.dropout=0.05", "tokenizer.vocab_size=99", pairs=20, training={"max_steps": 7})
+    assert (settings.model.dropout, settings.tokenizer.vocab_size, settings.training.max_steps) == (0.05, 99, 7)
+    assert settings.model.num_encoder_layers == 3
+    assert len(choose.said) == 1
+
+
+def test_a_table_is_counted_with_the_columns_named(tmp_path: Path, choose: Chooser) -> None:
+    write_lines(tmp_path / "t.csv", ["a,b,c", *["1,2,3"] * 12_000])
+    choose("data.src_column=a", "data.tgt_column=c", data={"data": [str(tmp_path / "t.csv")]})
+    assert choose.said[0].startswith("12,000 pairs: preset pairs-20k")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_run_keeps_its_preset_when_the_corpus_has_grown(tmp_path: Path, choose: Chooser, named: bool) -> None:
+    directory = tmp_path / ("r" if named else "runs/t")
+    run = directory if named else None
+    before = choose("model.d_ff=64", pairs=9_999, run=run)
+    start_run(directory, before)
+    choose.said.clear()
+    assert choose("model.d_ff=64", pairs=60_000, run=run) == before
+    assert choose.said == []
+    refuse_other_configuration(directory, choose("model.d_ff=64", run=run, training={"max_steps": 9}))
+    with pytest.raises(UsageError, match=r"differs in model.d_ff \(was 64, now 96\); name a new --run"):
+        refuse_other_configuration(directory, choose("model.d_ff=96", run=run))
+    with pytest.raises(UsageError, match=r"differs in data.src .*; data.tgt .*; name a new --run"):
+        refuse_other_configuration(directory, choose(run=directory, data={"src": ["x"], "tgt": ["y"]}))
+
+
+def test_a_run_without_a_checkpoint_chooses_anew(tmp_path: Path, choose: Chooser) -> None:
+    start_run(tmp_path / "r", choose(pairs=20), checkpoint=False)
+    assert choose(pairs=60_000, run=tmp_path / "r").model.d_model == 256
+
+
+def test_validation_data_alone_are_not_enough(choose: Chooser) -> None:
+    choose.write(3)
+    with pytest.raises(UsageError, match="no training data"):
+        choose(data={"dev_src": choose.files["src"], "dev_tgt": choose.files["tgt"]})
