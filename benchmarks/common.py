@@ -161,6 +161,20 @@ def run_watched(command: list[str], environment: dict[str, str] | None = None) -
         return stdout.read().decode(), peak
 
 
+def seconds_of(command: list[str]) -> float:
+    """The wall-clock time of a whole command.
+
+    Raises:
+        BenchmarkError: It failed.
+    """
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise BenchmarkError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+    return seconds
+
+
 def tree_memory(pid: int) -> int | None:
     """Bytes of physical memory that a process and its descendants take, pages shared by several counted once (PSS)."""
     total, found, pending = 0, False, [pid]
