@@ -5,6 +5,7 @@ JSON object of figures as the last line of its standard output. `run_in_turn` ru
 disturbs the machine disturbs all alike; ratios are taken within a round.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -33,7 +34,9 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_":
 TELLING_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", *KEEP_MEMORY)
 """If set by whoever runs a script, all contestants inherit them: the report says so."""
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
+"""Between two looks at the memory of a contestant; each costs the machine a few milliseconds."""
+
 DISTRIBUTIONS = ("tfm", "torch", "transformers", "ctranslate2", "sentencepiece", "sacrebleu", "numpy")
 
 
@@ -148,7 +151,8 @@ def run_watched(command: list[str], environment: dict[str, str] | None = None) -
             while process.poll() is None:
                 now = tree_memory(process.pid)
                 peak = now if peak is None else max(peak, now or 0)
-                time.sleep(POLL_SECONDS)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_SECONDS)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -300,7 +304,8 @@ def throughput(records: Sequence[tuple[float, float]], warmup: float) -> float:
 
 
 def report_errors(main: Callable[[], None]) -> None:
-    """Runs a script; what went wrong becomes one message and exit code 1."""
+    """Runs a script; what went wrong becomes one message and exit code 1. A contestant does not outlive it."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         main()
     except BenchmarkError as error:

@@ -110,8 +110,8 @@ def prepare(files: Files, size: str, tokens: int, folder: Path) -> Prepared:
         "tgt": [data.train[row][1] for row in range(len(data.train))],
         "batch": batches,
     }
-    arrays = {name: np.concatenate(rows).astype(np.int64) for name, rows in columns.items()}
-    offsets = {f"{name}_offsets": np.cumsum([0, *map(len, rows)]) for name, rows in columns.items()}
+    arrays: dict[str, Any] = {name: np.concatenate(rows).astype(np.int64) for name, rows in columns.items()}
+    offsets: dict[str, Any] = {f"{name}_offsets": np.cumsum([0, *map(len, rows)]) for name, rows in columns.items()}
     np.savez(folder / "pairs.npz", **arrays, **offsets)
     vocab_size = len(data.tokenizer.tgt)
     note(f"Vocabulary of {vocab_size:,} pieces, {len(data.train):,} pairs, {len(arrays['tgt']):,} target pieces.")
