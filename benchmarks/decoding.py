@@ -265,7 +265,9 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=50, help="for the latency; default: 50")
     parser.add_argument("--commands", type=int, default=5, help="times that whole commands run; default: 5")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="where files go; default: benchmarks/work")
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "scratch", help="where files go; default: benchmarks/scratch"
+    )
     options = parser.parse_args()
     if options.rounds < 1:
         raise BenchmarkError("--rounds must be at least 1")

@@ -273,7 +273,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12, help="of training, for each point; default: 12")
     parser.add_argument("--lines", type=int, default=200, help="to translate, for each point; default: 200")
     parser.add_argument("--picture", type=Path, default=HERE / "growth.png", help="default: benchmarks/growth.png")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="where files go; default: benchmarks/work")
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "scratch", help="where files go; default: benchmarks/scratch"
+    )
     options = parser.parse_intermixed_args()
     names = options.parts or list(PARTS)
     if unknown := set(names) - set(PARTS):

@@ -199,7 +199,9 @@ def main() -> None:
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="K=V", help="for tfm train; may be repeated"
     )
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="where files go; default: benchmarks/work")
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "scratch", help="where files go; default: benchmarks/scratch"
+    )
     options = parser.parse_args()
     if options.rounds < 1:
         raise BenchmarkError("--rounds must be at least 1")
