@@ -1,6 +1,7 @@
 # make demo    from nothing to a translation: environment, training of the toy language, a few sentences
 # make test    the tests; installs what it lacks
 # make check   linters, types, import contract
+# make bench   tfm beside its peers, in an environment of their own (benchmarks/README.md)
 #
 # On Linux, torch from PyPI brings several GB of CUDA libraries. For the CPU build:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -10,10 +11,12 @@ TORCH_INDEX ?=
 DEMO_RUN ?= runs/toy
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_VENV := .venv-bench
+BENCH ?=
 SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check format build clean
+.PHONY: demo test test-slow check format bench build clean
 
 # The package is installed as a user would have it, not in place: tests then see what the wheel holds.
 $(VENV)/installed: $(VENV)/runtime $(SOURCES)
@@ -56,6 +59,22 @@ check: $(VENV)/development
 format: $(VENV)/development
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+$(BENCH_VENV)/installed: $(BENCH_VENV)/runtime $(SOURCES)
+	@$(BENCH_VENV)/bin/pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+	@rm -rf build tfm.egg-info
+	@touch $@
+
+$(BENCH_VENV)/runtime: benchmarks/requirements.txt constraints.txt pyproject.toml
+	@test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
+	@echo "installing tfm and its peers into $(BENCH_VENV) (once; a few minutes)"
+	@$(if $(TORCH_INDEX),$(BENCH_VENV)/bin/pip install --quiet -c constraints.txt --index-url $(TORCH_INDEX) torch)
+	@$(BENCH_VENV)/bin/pip install --quiet -c constraints.txt setuptools -r benchmarks/requirements.txt
+	@$(BENCH_VENV)/bin/pip install --quiet -c constraints.txt .
+	@touch $@
+
+bench: $(BENCH_VENV)/installed
+	@$(BENCH_VENV)/bin/python benchmarks/report.py $(BENCH)
 
 build: $(VENV)/development
 	@$(BIN)/python -m build --no-isolation

@@ -1,0 +1,22 @@
+"""One contestant of decoding.py: tfm's own Translator."""
+
+from decode_timing import decoding_arguments, time_decoding
+
+
+def main() -> None:
+    """Loads, translates, prints the figures."""
+    options = decoding_arguments().parse_args()
+
+    from tfm.seq2seq.decoding import Translator
+
+    translator = Translator.load(options.run)
+
+    def translate(texts: list[str], beam_size: int) -> list[str]:
+        found = translator.translate(texts, beam_size=beam_size, length_penalty=options.length_penalty)
+        return [translation.text for translation in found]
+
+    time_decoding(options, {"greedy": translate, "beam": translate})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Every benchmark script runs, on minute settings, whether its peers are there or not."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.command import write_lines
+
+FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+PEERS = ("transformers", "ctranslate2")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that holds a small corpus, and modules that hide the peers, installed or not."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    src = [" ".join(words[(i + j * j) % 10] for j in range(1 + i % 7)) for i in range(60)]
+    (folder / "corpus").mkdir()
+    for part in ("train", "valid", "test2016"):
+        write_lines(folder / "corpus" / f"{part}.en", src)
+        write_lines(folder / "corpus" / f"{part}.de", [" ".join(reversed(line.split())) for line in src])
+    (folder / "hidden").mkdir()
+    hider = "import sys\nfor name in {}:\n    sys.modules[name] = None\n"
+    write_lines(folder / "hidden" / "sitecustomize.py", [hider.format(PEERS)])
+    return folder
+
+
+def run_script(place: Path, name: str, *arguments: object) -> str:
+    """The standard output of a script."""
+    path = os.pathsep.join(filter(None, [str(place / "hidden"), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    environment.pop("TFM_CORPORA", None)
+    command = [sys.executable, str(FOLDER / name), *map(str, arguments)]
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_training_measures_tfm_and_says_who_is_missing(place: Path) -> None:
+    flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--tokens", 64)
+    report = run_script(place, "training.py", *flags, "--rounds", 1, "--seconds", 0.6)
+    assert "transformers, as written skipped: transformers not installed" in report
+    assert re.search(r"^\| tfm \| as `tfm train` chooses \| [\d,]+ \(one round\) \|", report, re.MULTILINE), report
+
+
+def test_decoding_measures_tfm_and_says_who_is_missing(place: Path) -> None:
+    flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--steps", 3)
+    report = run_script(place, "decoding.py", *flags, "--lines", 4, "--rounds", 1, "--repeats", 1, "--commands", 0)
+    assert "transformers skipped: transformers not installed" in report
+    assert "CTranslate2 float32 skipped: ctranslate2 not installed" in report
+    assert re.search(r"^\| tfm \| as it comes \| [\d,.]+ \(one round\)", report, re.MULTILINE), report
+    assert "BLEU signature" in report
+
+
+def test_profile_step_prints_operations(place: Path) -> None:
+    flags = ("--size", "minute", "--tokens", 64, "--vocab-size", 50, "--lengths", 8, "--steps", 1, "--rows", 5)
+    report = run_script(place, "profile_step.py", *flags)
+    assert re.search(r"^\| `aten::\w+` \| ", report, re.MULTILINE), report
+    assert "| sum |" in report
+
+
+def test_growth_prints_and_draws(place: Path) -> None:
+    picture = place / "growth.png"
+    flags = ("--corpus", place / "corpus", "--work", place, "--steps", 4, "--lines", 2, "--picture", picture)
+    report = run_script(place, "growth.py", "batch", "--sizes", 64, *flags)
+    assert re.search(r"^\| 64 \| [\d,.]+ \| [\d,.]+ \|$", report, re.MULTILINE), report
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missing_file_of_the_corpus_is_named(place: Path) -> None:
+    command = [sys.executable, str(FOLDER / "training.py"), "--corpus", str(place / "hidden")]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "there is no train.en in it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_ratio_is_taken_within_a_round_and_its_spread_shown() -> None:
+    code = (
+        "import json, common as c;"
+        "m = c.Measurement;"
+        "r = {'a': [m({'x': 4}, 7), m({'x': 9}, 8)], 'b': [m({'x': 2}, None), m({'x': 3}, 1)]};"
+        "a, b = (c.figures(r, name, 'x') for name in 'ab');"
+        "print(json.dumps([c.ratios(a, b), c.spread(c.ratios(a, b)), c.peak_megabytes(r, 'b'),"
+        " c.throughput([(1, 0), (2, 50), (3, 70), (4, 90)], warmup=1)]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[2, 3], "2.50 (2.00 .. 3.00)", "not measured", 20]
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
+def test_the_memory_of_children_counts() -> None:
+    hold = "x = bytearray(60_000_000); import time; time.sleep(1.2)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
+    code = f"import sys, common as c; print(c.run_watched([sys.executable, '-c', {child!r}])[1])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=True)
+    assert 60_000_000 < int(done.stdout) < 200_000_000
