@@ -42,7 +42,7 @@ class Pairs:
         return self._arrays[name][offsets[number] : offsets[number + 1]]
 
     def sorted_batches(self) -> Iterator[list[int]]:
-        """Rows of similar length within a budget of tokens: the very batches that tfm trains on."""
+        """Rows of similar length within a budget of tokens, as tfm divides a corpus."""
         while True:
             for number in range(len(self._arrays["batch_offsets"]) - 1):
                 yield self._piece("batch", number).tolist()

@@ -44,6 +44,8 @@ VOCAB_SIZE = 8000
 LOG_EVERY = 5
 """Steps between two lines of tfm's log: its clock."""
 EPOCHS_PLANNED = 3
+MICRO_BATCHES = 2
+"""An update of tfm consists of so many parts, which its ranks share; together they have the tokens of one batch."""
 WRITTEN, BEST, OURS = "transformers, as written", "transformers, best settings", "tfm"
 
 
@@ -76,7 +78,8 @@ def configuration(files: Files, size: str, tokens: int, work: Path) -> dict[str,
         "model": {**SIZES[size], "max_seq_len": 128, "dropout": 0.3, "norm_order": "post"},
         "training": {
             "max_steps": 1_000_000,
-            "max_tokens_per_batch": tokens,
+            "max_tokens_per_batch": tokens // MICRO_BATCHES,
+            "grad_accum_steps": MICRO_BATCHES,
             "label_smoothing": 0.1,
             "log_every": LOG_EVERY,
             "validate_every": 1_000_000,
