@@ -85,7 +85,6 @@ class Bench:
         data = {"src": train[0], "tgt": train[1], "dev_src": dev[0], "dev_tgt": dev[1]}
         usual: dict[str, dict[str, Any]] = {
             "data": {key: [str(path)] for key, path in data.items()},
-            "tokenizer": {"vocab_size": VOCAB_SIZE},
             "model": {**TINY, "max_seq_len": 128},
             "training": {"max_tokens_per_batch": TOKENS, "log_every": 1, "validation_sentences": 1},
             # An output as long as its source, whatever a model so little trained would do.
@@ -101,11 +100,18 @@ class Bench:
         shutil.rmtree(self.work / name, ignore_errors=True)
         return self.work / name
 
-    def train(self, run: Path, config: Path) -> Row:
+    def vocabulary(self, name: str, sides: Sides, *flags: str) -> Path:
+        """The vocabulary of a text, built once."""
+        path = self.work / name
+        if not path.exists():
+            files = ["--src", str(sides[0]), "--tgt", str(sides[1])]
+            run_watched([*TFM, "tokenize", *files, *flags, "--output", str(path)])
+        return path
+
+    def train(self, run: Path, config: Path, vocabulary: Path) -> Row:
         """Trains a run for a few steps; tokens a second, seconds to the first step, peak memory."""
-        _, peak = run_watched(
-            [*TFM, "train", "--config", str(config), "--run", str(run), "--max-steps", str(self.steps)]
-        )
+        command = [*TFM, "train", "--config", str(config), "--tokenizer", str(vocabulary), "--run", str(run)]
+        _, peak = run_watched([*command, "--max-steps", str(self.steps)])
         tokens = {record["step"]: record["tokens"] for record in records(run / "metrics.jsonl") if "tokens" in record}
         clock = [(record["seconds"], float(tokens[record["step"]])) for record in records(run / "timing.jsonl")]
         return {
@@ -118,13 +124,14 @@ class Bench:
         """Trains a fresh run on sentences of one length; the run, and its figures."""
         pairs = max(WORDS, self.steps * tokens // length)
         sides = write_pairs(self.work / f"{name}-text", islice(number_words(length), pairs))
+        words = write_pairs(self.work / "words", islice(number_words(LENGTH), WORDS))
+        vocabulary = self.vocabulary("words-vocabulary", words, "--type", "word", "--vocab-size", str(WORDS + 200))
         settings = {
-            "tokenizer": {"type": "word", "vocab_size": WORDS + 200},
             "model": {"max_seq_len": length, **model},
             "training": {"max_tokens_per_batch": tokens},
         }
         run = self.fresh(name)
-        row = self.train(run, self.configure(name, sides, settings))
+        row = self.train(run, self.configure(name, sides, settings), vocabulary)
         del row[FIRST_STEP]
         return run, row
 
@@ -155,16 +162,13 @@ def number_words(length: int) -> Iterator[tuple[str, str]]:
 
 def corpus_point(bench: Bench, size: int) -> Row:
     """Tokenising into the cache, starting from the cache, and what both take of memory."""
-    vocabulary = bench.work / "vocabulary"
-    if not vocabulary.exists():
-        flags = ["--src", str(bench.corpus.train[0]), "--tgt", str(bench.corpus.train[1])]
-        run_watched([*TFM, "tokenize", *flags, "--vocab-size", str(VOCAB_SIZE), "--output", str(vocabulary)])
+    vocabulary = bench.vocabulary("corpus-vocabulary", bench.corpus.train, "--vocab-size", str(VOCAB_SIZE))
     name = f"corpus-{size}"
     sides = write_pairs(bench.work / f"{name}-text", repeated(bench.corpus.train, size))
     config, run = bench.configure(name, sides, {}), bench.fresh(name)
     command = script("cache_corpus.py", "--config", config, "--tokenizer", vocabulary, "--run", run)
     cached = measure(Contestant("tokenising", command))
-    row = bench.train(run, config)
+    row = bench.train(run, config, vocabulary)
     for path in sides:
         path.unlink()
     shutil.rmtree(run)
@@ -254,10 +258,13 @@ def draw(found: dict[str, dict[int, Row]], picture: Path) -> None:
         for column in next(iter(rows.values())):
             axis = axes[int(column.endswith("MB"))]
             axis.plot(list(rows), [row[column] for row in rows.values()], marker="o", label=column)
+        axes[0].set_yscale("log")
+        axes[1].set_ylim(bottom=0, top=1.1 * axes[1].get_ylim()[1])
         for axis in axes:
             axis.set_xscale("log")
+            axis.set_xticks(list(rows), labels=[f"{size:,}" for size in rows])
+            axis.minorticks_off()
             axis.set_xlabel(PARTS[name].axis)
-            axis.set_ylim(bottom=0)
             axis.legend(fontsize="small")
     figure.savefig(picture, dpi=100)
     plt.close(figure)
