@@ -55,7 +55,7 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
     from tfm.seq2seq.model import ModelConfig, Transformer
     from tfm.seq2seq.training.config import TrainingConfig
     from tfm.seq2seq.training.loop import Hooks, Progress, Trainer
-    from tfm.seq2seq.training.optimizer import build_optimizer
+    from tfm.seq2seq.training.optimizer import Optimizer
 
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -78,7 +78,7 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
 
         Trainer(
             model=model,
-            optimizer=build_optimizer(model, config),
+            optimizer=Optimizer(model, config, dtype=dtype),
             average=None,
             config=config,
             batches=RandomBatches(lengths, tokens, vocab_size),

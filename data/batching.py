@@ -16,6 +16,9 @@ from .tokenizer import BOS_ID, EOS_ID, PAD_ID
 Array = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.uint32]
 
+_NEIGHBOURS = 256
+"""Batches among which those of about as many tokens are looked for."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -63,19 +66,23 @@ def plan_epoch(
     src_lengths: npt.NDArray[np.int32],
     tgt_lengths: npt.NDArray[np.int32],
     *,
-    max_tokens: int,
     seed: int,
     epoch: int,
+    max_tokens: int,
+    group: int = 1,
 ) -> list[RowNumbers]:
     """Divides one epoch into batches of similar lengths.
 
     Rows are shuffled, then sorted by target and source length, so that rows of equal lengths stay in random order; the
-    sorted sequence is cut wherever one more row would exceed the budget, and the batches are shuffled.
+    sorted sequence is cut wherever one more row would exceed the budget, and the batches are shuffled. Where several
+    processes compute the batches of one group at the same time, the slowest decides: groups are then made of batches
+    with about as many tokens, from some hundred that are neighbours in the shuffled order, and shuffled again.
 
     Args:
         src_lengths, tgt_lengths: Pieces of each row, shape (N,).
         max_tokens: Most positions, padding included, that a batch may have on either side.
         seed, epoch: All that the result depends on besides the lengths.
+        group: Batches that are computed at the same time.
 
     Returns:
         Row numbers of each batch; every row is in exactly one.
@@ -83,7 +90,26 @@ def plan_epoch(
     rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
     order = _sorted(rng.permutation(len(src_lengths)).astype(np.uint32), src_lengths, tgt_lengths)
     batches = list(_cut(order, src_lengths, tgt_lengths, max_tokens))
-    return [batches[i] for i in rng.permutation(len(batches))]
+    batches = [batches[i] for i in rng.permutation(len(batches))]
+    return batches if group == 1 else _in_equal_groups(batches, tgt_lengths, group, rng)
+
+
+def _in_equal_groups(
+    batches: list[RowNumbers], tgt_lengths: Ids, group: int, rng: np.random.Generator
+) -> list[RowNumbers]:
+    """Reorders batches so that each `group` in a row have about as many target tokens."""
+    ordered: list[RowNumbers] = []
+    size = _NEIGHBOURS // group * group or group
+    for start in range(0, len(batches), size):
+        neighbours = batches[start : start + size]
+        tokens = [int(tgt_lengths[rows].sum()) + len(rows) for rows in neighbours]
+        ranked = sorted(range(len(neighbours)), key=tokens.__getitem__)
+        groups = [ranked[i : i + group] for i in range(0, len(ranked), group)]
+        last = [groups.pop()] if len(groups[-1]) < group else []  # an incomplete one ends the epoch
+        for i in rng.permutation(len(groups)).tolist():
+            ordered += [neighbours[member] for member in groups[i]]
+        ordered += [neighbours[member] for members in last for member in members]
+    return ordered
 
 
 def _sorted(rows: RowNumbers, src_lengths: Ids, tgt_lengths: Ids) -> RowNumbers:
@@ -125,12 +151,14 @@ class BatchSource:
         store: The tokenised corpus.
         max_tokens: Budget of a batch, see `plan_epoch`.
         seed: Seed of the batch order.
+        group: Batches of one update.
     """
 
-    def __init__(self, store: TokenStore, *, max_tokens: int, seed: int) -> None:
+    def __init__(self, store: TokenStore, *, max_tokens: int, seed: int, group: int = 1) -> None:
         self._store = store
         self._max_tokens = max_tokens
         self._seed = seed
+        self._group = group
         self._epoch = -1
         self._plan: list[RowNumbers] = []
 
@@ -139,7 +167,9 @@ class BatchSource:
         if epoch != self._epoch:
             self._plan = []  # two at once would be one too many
             lengths = self._store.src_lengths, self._store.tgt_lengths
-            self._plan = plan_epoch(*lengths, max_tokens=self._max_tokens, seed=self._seed, epoch=epoch)
+            self._plan = plan_epoch(
+                *lengths, max_tokens=self._max_tokens, seed=self._seed, epoch=epoch, group=self._group
+            )
             self._epoch = epoch
         return self._plan
 

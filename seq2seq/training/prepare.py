@@ -164,7 +164,9 @@ class StoreBatches:
     """
 
     def __init__(self, store: TokenStore, config: TrainingConfig, device: torch.device) -> None:
-        self._source = BatchSource(store, max_tokens=config.max_tokens_per_batch, seed=config.seed)
+        self._source = BatchSource(
+            store, max_tokens=config.max_tokens_per_batch, seed=config.seed, group=config.grad_accum_steps
+        )
         self._device = device
 
     def num_batches(self, epoch: int) -> int:

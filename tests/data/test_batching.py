@@ -170,3 +170,22 @@ def test_source_gives_an_epoch_the_same_plan_whatever_was_asked_before(store: To
     for epoch in (0, 5, 1, 5):
         found = source.plan(epoch)
     assert [batch.tolist() for batch in found] == [batch.tolist() for batch in resumed]
+
+
+@settings(max_examples=30, deadline=None)
+@given(count=st.integers(1, 3000), group=st.integers(2, 5), seed=st.integers(0, 99))
+def test_groups_hold_the_same_batches_with_about_as_many_tokens_each(count: int, group: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    src, tgt = (rng.integers(1, 40, count).astype(np.int32) for _ in range(2))
+    plain, grouped = (plan_epoch(src, tgt, max_tokens=64, seed=seed, epoch=1, group=size) for size in (1, group))
+
+    def tokens(rows: npt.NDArray[np.uint32]) -> int:
+        return int(tgt[rows].sum()) + len(rows)
+
+    def waiting(batches: list[npt.NDArray[np.uint32]]) -> int:
+        """Tokens by which the largest batch of a group exceeds the others."""
+        whole = [batches[i : i + group] for i in range(0, len(batches) - group + 1, group)]
+        return sum(max(map(tokens, members)) * group - sum(map(tokens, members)) for members in whole)
+
+    assert sorted(map(bytes, grouped)) == sorted(map(bytes, plain))
+    assert waiting(grouped) <= waiting(plain)
