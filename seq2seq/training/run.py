@@ -99,7 +99,8 @@ def train(
     device = pick_device(settings.training.device)
     with joined_ranks(settings.training, device, follow) as ranks:
         if ranks.rank > 0:
-            return follow(ranks)
+            with interrupts.held():  # to stop is the leader's to decide
+                return follow(ranks)
         return _lead(ranks, settings, run, config_text, reporter, interrupts, tokenizer, init_from, started)
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 import torch
 
+from tfm.configs import render_config
 from tfm.data.errors import EnvironmentFault
 from tfm.seq2seq.checkpoint import list_checkpoints, read_tensors
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.ranks import Ranks, count_ranks, joined_ranks
 
-from .conftest import Recorder, TrainTiny
+from .conftest import Configure, Recorder, TrainTiny
 
 CPU = torch.device("cpu")
 
@@ -67,6 +68,18 @@ def test_resumed_ranks_are_uninterrupted_ones(train_tiny: TrainTiny, tmp_path: P
     train_tiny(tmp_path / "twice", **settings)
     once, twice = final(tmp_path / "once"), final(tmp_path / "twice")
     assert all(once[name].equal(twice[name]) for name in once)
+
+
+def test_torchruns_processes_are_ranks(train_tiny: TrainTiny, configure: Configure, tmp_path: Path) -> None:
+    train_tiny(tmp_path / "alone", ranks=1, max_steps=6, precision="fp32", validate_every=3)
+    config = tmp_path / "config.yaml"
+    config.write_text(render_config(configure(max_steps=6, precision="fp32", validate_every=3)))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
+    command = [sys.executable, "-m", "tfm.cli", "train", "--config", config, "--run", tmp_path / "together"]
+    done = subprocess.run([*launch, "--", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
+    assert done.stderr.count("finished at step 6") == 1
 
 
 def test_a_finished_run_lets_its_followers_go(train_tiny: TrainTiny, tmp_path: Path) -> None:
