@@ -1,6 +1,5 @@
 """Puts a training run together: data, model, optimizer, the loop, and the run directory that survives them."""
 
-import json
 import time
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from ...data.errors import DataError, ModelError, TrainingDiverged, UsageError
-from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file, replace_json
+from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ..checkpoint import (
     FORMAT_VERSION,
     ModelDescription,
@@ -32,12 +31,12 @@ from ..decoding.translator import check_tokenizer
 from ..device import describe_precision, keep_freed_memory, own_device, pick_device, pick_precision
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
-from .config import parse_duration
 from .curve import learning_curve
 from .follower import Start, follow
 from .interrupts import Interrupts
-from .loop import PLAN_STEP, Hooks, Progress, Trainer
+from .loop import Hooks, Progress, Trainer
 from .optimizer import MovingAverage, Optimizer
+from .plan import Plan
 from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
 from .randomness import seed_torch
 from .ranks import Ranks, joined_ranks
@@ -172,6 +171,7 @@ class _Session:
         self.model = self.description.build().to(self.device)
         self.optimizer = Optimizer(self.model, self.config, ranks=ranks, dtype=self.dtype)
         self.average: MovingAverage | None = None
+        self.plan = Plan(run, self.config, reporter, started)
         self.progress = Progress()
         self.total_before: int | None = None
 
@@ -183,7 +183,7 @@ class _Session:
             self._initialise(self.init_from)
         if self.config.ema_decay and self.average is None:
             self.average = MovingAverage(self.model, self.config.ema_decay)
-        max_steps = self._planned_steps()
+        max_steps = self.plan.steps(self.progress.step, self.total_before)
         progress = self.progress
         at_end = progress.stopped_early or (max_steps is not None and progress.step >= max_steps)
         if at_end and progress.validated_step == progress.step:
@@ -242,49 +242,10 @@ class _Session:
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
 
-    def _planned_steps(self) -> int | None:
-        """Steps in all, or None while a time limit has still to be turned into a number."""
-        if self.config.max_time is not None:
-            return self._steps_of_plan(self.config.max_time)
-        total = self.config.max_steps
-        before = self.total_before
-        if before is not None and not same_up_to(self.progress.step, self.config, before, total):
-            raise UsageError(
-                f"{self.run} was planned for {before:,} steps and its {self.config.schedule} schedule has already been"
-                f" shaped by that at step {self.progress.step:,}; start a new --run with --init-from {self.run}"
-            )
-        return total
-
-    def _steps_of_plan(self, max_time: str) -> int | None:
-        path = self.run / "plan.json"
-        if path.exists():
-            plan = json.loads(path.read_text())
-            if plan["max_time"] == max_time:
-                return plan["max_steps"]
-            if self.progress.step:
-                raise UsageError(
-                    f"{self.run} was planned for {plan['max_time']}, which was {plan['max_steps']:,} steps;"
-                    " say --max-steps to change that number"
-                )
-        if self.config.schedule in ("cosine", "trapezoid") and self.config.warmup_steps < PLAN_STEP:
-            raise UsageError(
-                f"with max_time the {self.config.schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
-                f" but has {self.config.warmup_steps}"
-            )
-        return None
-
     def _plan_steps(self, progress: Progress, seconds_per_step: float) -> int:
-        """Turns the time limit into a number of steps, and writes it down before any step depends on it."""
-        limit = parse_duration(self.config.max_time or "")
         before = time.monotonic()
         self.trainer.try_validation()
-        validation = time.monotonic() - before
-        left = limit - (time.monotonic() - self.started) - validation
-        per_step = seconds_per_step + validation / self.config.validate_every
-        steps = min(progress.step + max(int(left / per_step), 1), self.config.max_steps)
-        replace_json(self.run / "plan.json", {"max_time": self.config.max_time, "max_steps": steps})
-        self.reporter.say(f"{self.config.max_time} is time for {steps:,} steps ({seconds_per_step:.3f} s each)")
-        return steps
+        return self.plan.decide(progress.step, seconds_per_step, time.monotonic() - before)
 
     def _announce(self, max_steps: int | None) -> None:
         precision = describe_precision(self.dtype, self.device)
