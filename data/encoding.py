@@ -11,6 +11,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -164,7 +165,8 @@ class _Child:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         command = [sys.executable, "-m", f"{__package__}.encoding_worker"]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe that nobody reads could fill up)
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._complaints}
         try:
             self._process = subprocess.Popen(command, start_new_session=True, **pipes)
         except OSError as error:
@@ -177,7 +179,7 @@ class _Child:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
             with contextlib.suppress(OSError):  # what could not be flushed any more
                 pipe.close()  # pyright: ignore[reportOptionalMemberAccess]
 
@@ -198,8 +200,8 @@ class _Child:
     def _last_words(self) -> str:
         self._process.kill()
         status = self._process.wait()
-        assert self._process.stderr is not None
-        said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+        self._complaints.seek(0)
+        said = self._complaints.read().decode(errors="replace").strip().splitlines()
         return f"a process that tokenizes ended with status {status} (memory?){': ' + said[-1] if said else ''}"
 
 
@@ -210,9 +212,13 @@ def write_frame(stream: IO[bytes], content: bytes | memoryview) -> None:
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """Reads what `write_frame` wrote; None where the stream has ended."""
+    """Reads what `write_frame` wrote; None where the stream has ended before the end of it."""
     head = stream.read(_FRAME.size)
-    return stream.read(_FRAME.unpack(head)[0]) if len(head) == _FRAME.size else None
+    if len(head) < _FRAME.size:
+        return None
+    size = _FRAME.unpack(head)[0]
+    content = stream.read(size)
+    return content if len(content) == size else None
 
 
 def _expect(stream: IO[bytes]) -> bytes:

@@ -33,7 +33,8 @@ def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter
             else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
             f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
             f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
-            f"parameters      {parameters:,} ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer)",
+            f"parameters      {parameters:,}"
+            f" ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer, in each process)",
             f"training data   {report.kept:,} pairs,"
             f" {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
             f"validation      {len(prepared.dev_pairs):,} pairs",

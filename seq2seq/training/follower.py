@@ -1,11 +1,13 @@
 """What a rank other than the leader does: it builds the same model and makes the same updates on its micro-batches."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from ...data.errors import EnvironmentFault
 from ...data.store import open_store
 from ..checkpoint import ModelDescription
 from ..device import keep_freed_memory, own_device
@@ -13,7 +15,7 @@ from .config import TrainingConfig
 from .loop import Progress, Trainer
 from .optimizer import Optimizer
 from .prepare import StoreBatches
-from .ranks import Ranks
+from .ranks import Ranks, started_follower
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,7 @@ class Start:
 def follow(ranks: Ranks) -> None:
     """Takes the leader's `Start` and trains along until the leader stops."""
     keep_freed_memory()
-    start: Start | None = ranks.hand_out()
-    if start is None:  # the leader found nothing to do
-        return
+    start: Start = ranks.hand_out()
     device = own_device(start.device)
     model = start.description.build()
     with torch.no_grad():
@@ -45,7 +45,8 @@ def follow(ranks: Ranks) -> None:
     optimizer = Optimizer(model, start.config, ranks=ranks, dtype=start.dtype)
     optimizer.restore(model, start.optimizer)
     store = open_store(start.train_store)
-    assert store is not None, f"{start.train_store} vanished"
+    if store is None:
+        raise EnvironmentFault(f"{start.train_store} is not there; all processes of a run must see its directory")
     trainer = Trainer(
         model=model,
         optimizer=optimizer,
@@ -57,3 +58,7 @@ def follow(ranks: Ranks) -> None:
         ranks=ranks,
     )
     trainer.follow()
+
+
+if __name__ == "__main__":
+    follow(started_follower(sys.argv[1:]))

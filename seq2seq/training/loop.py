@@ -263,10 +263,11 @@ class Trainer:
     def try_validation(self) -> dict[str, Any] | None:
         """Runs validation on the averaged weights, if there are any, in evaluation mode; keeps no account of it."""
         self.model.eval()
-        if self.average is None:
-            return self.hooks.validate(self.progress)
-        self.average.swap()
-        try:
-            return self.hooks.validate(self.progress)
-        finally:
+        with self.ranks.others_idle():
+            if self.average is None:
+                return self.hooks.validate(self.progress)
             self.average.swap()
+            try:
+                return self.hooks.validate(self.progress)
+            finally:
+                self.average.swap()

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 CHUNK_ROWS = 512
-"""Rows of logits computed at a time: (256, V) stays in the processor's cache."""
+"""Rows of logits computed at a time: a chunk stays in the processor's cache."""
 SMALLEST_PROB = 1e-30
 """Below it the logarithm of a float32 probability is no longer exact."""
 

@@ -73,9 +73,10 @@ class Muon(torch.optim.Optimizer):
     def _directions(self, parameters: list[nn.Parameter], momentum: float) -> Tensor:
         """Orthogonal update directions (n, rows, columns); this rank computes its share, the sum brings the others'."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        buffers = [
-            self.state[parameter].setdefault("momentum_buffer", torch.zeros_like(parameter)) for parameter in parameters
-        ]
+        for parameter in parameters:
+            if "momentum_buffer" not in self.state[parameter]:
+                self.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        buffers = [self.state[parameter]["momentum_buffer"] for parameter in parameters]
         torch._foreach_lerp_(buffers, gradients, 1 - momentum)  # pyright: ignore[reportPrivateImportUsage]
         first, last = (len(parameters) * (self._ranks.rank + i) // self._ranks.count for i in (0, 1))
         directions = torch.zeros(len(parameters), *parameters[0].shape, device=parameters[0].device)

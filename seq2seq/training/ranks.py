@@ -4,35 +4,35 @@ All ranks hold the same weights. Each computes gradients of its micro-batches, t
 (torch.distributed), and every rank makes the same update. Rank 0, the leader, is the process that the user started: it
 alone prepares data, validates, logs, saves and decides; the others follow.
 
-On a CPU the leader starts the followers itself: several processes of one thread each train small models faster than one
-process of several threads, which wait for each other at every operation. Under `torchrun` (several GPUs or machines)
+On a CPU the leader starts the followers itself, as plain child processes on pipes, and divides the cores among all:
+several processes of few threads train small models faster than one of many, which wait for each other at every
+operation. Under `torchrun` (several GPUs or machines)
 the processes are there already and join by its environment variables.
 """
 
 import contextlib
-import multiprocessing
 import os
-import signal
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from multiprocessing import connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, distributed
 
-from ...data.errors import EnvironmentFault
+from ...data.errors import EnvironmentFault, UsageError
 from .config import TrainingConfig
 
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
 _STOP = -1
+_READY = b"ready\n"
+_FOLLOWER = f"{__package__}.follower"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Ranks:
     rank: int = 0
     count: int = 1
     threads: int | None = None
-    """Threads that each rank computes with, where the leader chose them."""
+    """Threads that each rank computes with, where the leader divides the cores."""
 
     def share(self, micro_batches: range) -> range:
         """Those of an update's micro-batches that are this rank's."""
@@ -79,111 +79,151 @@ class Ranks:
             distributed.broadcast_object_list(messages, src=0)
         return messages[0]
 
+    @contextlib.contextmanager
+    def others_idle(self) -> Iterator[None]:
+        """For the leader: inside the block it computes on the cores of all, who wait for it."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads * self.count)
+        try:
+            yield
+        finally:
+            if self.threads is not None:
+                torch.set_num_threads(self.threads)
 
-def count_ranks(config: TrainingConfig, device: torch.device) -> int:
-    """Processes to start: one per core on a CPU, but no more than an update has micro-batches."""
+
+def planned_ranks(config: TrainingConfig, device: torch.device) -> Ranks:
+    """This process's place among those that torchrun started, or at the head of those that are to be started.
+
+    Raises:
+        UsageError: `ranks` for a device that is not a CPU.
+    """
+    if distributed.is_torchelastic_launched():
+        return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
     if device.type != "cpu":
-        return 1
-    return config.ranks or min(torch.get_num_threads(), config.grad_accum_steps)
+        if (config.ranks or 1) > 1:
+            raise UsageError(
+                f"training.ranks divides the cores of a CPU; for several {device.type} devices use torchrun"
+            )
+        return Ranks()
+    cores = torch.get_num_threads()
+    count = config.ranks or fitting_count(cores, config.grad_accum_steps)
+    return Ranks(0, count, max(cores // count, 1)) if count > 1 else Ranks()
+
+
+def fitting_count(cores: int, micro_batches: int) -> int:
+    """The fewest ranks that are done with an update's micro-batches as soon as one rank per core would be."""
+    largest_share = -(-micro_batches // min(cores, micro_batches))
+    return -(-micro_batches // largest_share)
 
 
 @contextlib.contextmanager
-def joined_ranks(config: TrainingConfig, device: torch.device, follow: Callable[[Ranks], None]) -> Iterator[Ranks]:
-    """Joins the ranks that `torchrun` started, or starts followers, for as long as the block lasts.
-
-    Args:
-        config: How many to start.
-        device: Where rank 0 computes.
-        follow: What a follower does; a module's function, for it is looked up by name in the new process.
+def joined(ranks: Ranks) -> Iterator[None]:
+    """Joins all ranks for as long as the block lasts; the leader of ranks that nobody has started starts them.
 
     Raises:
         EnvironmentFault: A follower died.
     """
-    count = count_ranks(config, device)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    if ranks.count == 1:
+        yield
+    elif ranks.threads is None:
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, timeout=_PATIENCE)
         try:
-            yield Ranks(distributed.get_rank(), distributed.get_world_size())
+            yield
         finally:
             distributed.destroy_process_group()
-    elif count == 1:
-        yield Ranks()
     else:
-        with _started(follow, count, max(torch.get_num_threads() // count, 1)) as ranks:
-            yield ranks
+        with _followers(ranks):
+            yield
 
 
 @contextlib.contextmanager
-def _started(follow: Callable[[Ranks], None], count: int, threads: int) -> Iterator[Ranks]:
+def _followers(ranks: Ranks) -> Iterator[None]:
     threads_before = torch.get_num_threads()
-    with tempfile.TemporaryDirectory(prefix="tfm-ranks-") as folder:
-        meeting_point = str(Path(folder) / "store")
-        context = multiprocessing.get_context("spawn")
-        followers = [
-            context.Process(target=_follow, args=(follow, Ranks(rank, count, threads), meeting_point), daemon=True)
-            for rank in range(1, count)
-        ]
-        with _signals_blocked():  # a follower inherits that: Ctrl-C is the leader's to answer
-            for follower in followers:
-                follower.start()
+    followers: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="tfm-ranks-") as folder, _interface_of_this_machine():
+        meeting_point, complaints = Path(folder) / "store", Path(folder) / "stderr"
         try:
-            _join(Ranks(0, count, threads), meeting_point)
-            yield Ranks(0, count, threads)
+            with complaints.open("wb") as stderr:
+                for rank in range(1, ranks.count):
+                    followers.append(_start(Ranks(rank, ranks.count, ranks.threads), meeting_point, stderr))
+            for follower in followers:
+                assert follower.stdout is not None
+                if follower.stdout.readline() != _READY:
+                    raise RuntimeError("a follower did not start")
+            _meet(ranks, meeting_point)
+            yield
         except RuntimeError as error:
-            died = connection.wait([follower.sentinel for follower in followers], timeout=1)
-            if not died:
+            dead = _first_dead(followers)
+            if dead is None:
                 raise
-            dead = next(follower for follower in followers if follower.sentinel in died)
-            raise EnvironmentFault(_obituary(dead)) from error
+            raise EnvironmentFault(_obituary(dead, complaints)) from error
         finally:
+            for follower in followers:
+                follower.kill()
+            for follower in followers:
+                follower.communicate()
             if distributed.is_initialized():
                 distributed.destroy_process_group()
-            for follower in followers:
-                follower.join(timeout=1)
-                follower.kill()
             torch.set_num_threads(threads_before)
 
 
-def _obituary(process: BaseProcess) -> str:
-    code = process.exitcode or 0
-    how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with exit code {code}"
+def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
+    """Starts a follower: in a session of its own, for Ctrl-C is the leader's to answer, and with a pipe as its leash."""
+    numbers = [str(number) for number in (ranks.rank, ranks.count, ranks.threads)]
+    command = [sys.executable, "-m", _FOLLOWER, *numbers, str(meeting_point)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+    )
+
+
+def _first_dead(followers: "list[subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes] | None":
+    """A follower that has ended by itself, if one has or does so within a second."""
+    for follower in followers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            follower.wait(timeout=1 / len(followers))
+            return follower
+    return None
+
+
+def _obituary(process: "subprocess.Popen[bytes]", complaints: Path) -> str:
+    code = process.returncode
+    last = complaints.read_text(errors="replace").strip().rpartition("\n")[2]
+    how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with exit code {code}: {last}"
     return f"a training process {how}; run the same command to continue, with --set training.ranks=1 for one process"
 
 
-def _follow(follow: Callable[[Ranks], None], ranks: Ranks, meeting_point: str) -> None:
-    """The life of a follower."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def die_with_the_leader() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=die_with_the_leader, daemon=True).start()
-    _join(ranks, meeting_point)
-    try:
-        follow(ranks)
-    except RuntimeError:
-        if parent.is_alive():  # otherwise the connection broke because the leader is gone, and said why
-            raise
-    finally:
-        distributed.destroy_process_group()
-
-
-def _join(ranks: Ranks, meeting_point: str) -> None:
+def _meet(ranks: Ranks, meeting_point: Path) -> None:
     torch.set_num_threads(ranks.threads or 1)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
-    store = distributed.FileStore(meeting_point, ranks.count)
+    store = distributed.FileStore(str(meeting_point), ranks.count)
     distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
 
 
 @contextlib.contextmanager
-def _signals_blocked() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask"):
+def _interface_of_this_machine() -> Iterator[None]:
+    """Lets ranks of one machine talk through its loopback interface, whatever its name resolves to."""
+    key, name = "GLOO_SOCKET_IFNAME", {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    if name is None or key in os.environ:
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    os.environ[key] = name
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.environ.pop(key, None)
+
+
+def started_follower(arguments: list[str]) -> Ranks:
+    """For a process that a leader started: joins it, and ends when the leader does, however that ends."""
+    rank, count, threads = map(int, arguments[:3])
+
+    def end_with_the_leader() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_the_leader, daemon=True).start()
+    ranks = Ranks(rank, count, threads)
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
+    _meet(ranks, Path(arguments[3]))
+    return ranks

@@ -39,7 +39,7 @@ from .optimizer import MovingAverage, Optimizer
 from .plan import Plan
 from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
 from .randomness import seed_torch
-from .ranks import Ranks, joined_ranks
+from .ranks import Ranks, joined, planned_ranks
 from .reporter import Reporter
 from .schedule import same_up_to
 from .validation import Validator
@@ -96,24 +96,10 @@ def train(
     started = time.monotonic() if started is None else started
     keep_freed_memory()
     device = pick_device(settings.training.device)
-    with joined_ranks(settings.training, device, follow) as ranks:
-        if ranks.rank > 0:
-            with interrupts.held():  # to stop is the leader's to decide
-                return follow(ranks)
-        return _lead(ranks, settings, run, config_text, reporter, interrupts, tokenizer, init_from, started)
-
-
-def _lead(
-    ranks: Ranks,
-    settings: RunSettings,
-    run: Path,
-    config_text: str,
-    reporter: Reporter,
-    interrupts: Interrupts,
-    tokenizer: Path | None,
-    init_from: Path | None,
-    started: float,
-) -> TrainingResult:
+    ranks = planned_ranks(settings.training, device)
+    if ranks.rank > 0:
+        with interrupts.held(), joined(ranks):  # to stop is the leader's to decide
+            return follow(ranks)
     with DirectoryLock(run):
         for directory in (run, run / "checkpoints", run / "cache"):
             remove_debris(directory)
@@ -187,14 +173,14 @@ class _Session:
         progress = self.progress
         at_end = progress.stopped_early or (max_steps is not None and progress.step >= max_steps)
         if at_end and progress.validated_step == progress.step:
-            self.ranks.hand_out(None)
             return self._result(already_finished=True)
         self.metrics.cut_after(progress.step)
         self.timing.cut_after(progress.step)
         self._announce(max_steps)
-        self.ranks.hand_out(self._start())
-        self._loop(max_steps)
-        self.ranks.stop()
+        with joined(self.ranks):
+            self.ranks.hand_out(self._start())
+            self._loop(max_steps)
+            self.ranks.stop()
         return self._result(already_finished=False)
 
     def _result(self, *, already_finished: bool) -> TrainingResult:
@@ -254,13 +240,19 @@ class _Session:
             f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self._workforce()}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
         )
+        if self.ranks.count > self.config.grad_accum_steps:
+            self.reporter.warn(
+                f"an update has {self.config.grad_accum_steps} batches for {self.ranks.count} processes, some of which"
+                f" have nothing to do; raise training.grad_accum_steps"
+            )
         largest = max(self.description.src_vocab_size, self.description.tgt_vocab_size)
         if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
             self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
 
     def _workforce(self) -> str:
         processes = f"{self.ranks.count} processes" if self.ranks.count > 1 else "1 process"
-        return f"{processes} of {torch.get_num_threads()} thread{'s' if torch.get_num_threads() > 1 else ''}"
+        threads = self.ranks.threads or torch.get_num_threads()
+        return f"{processes} of {threads} thread{'s' if threads > 1 else ''}"
 
     def _start(self) -> Start:
         """What the other ranks need to stand where this one does."""
@@ -368,7 +360,7 @@ class _Session:
             "torch": torch.__version__,
             "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
             "processor": torch.backends.cpu.get_cpu_capability(),
-            "threads": torch.get_num_threads(),
+            "threads": self.ranks.threads or torch.get_num_threads(),
             "ranks": self.ranks.count,
             "precision": str(self.dtype).removeprefix("torch."),
         }

@@ -13,14 +13,15 @@ import pytest
 import torch
 
 from tfm.configs import render_config
-from tfm.data.errors import EnvironmentFault
+from tfm.data.errors import EnvironmentFault, TrainingDiverged, UsageError
 from tfm.seq2seq.checkpoint import list_checkpoints, read_tensors
+from tfm.seq2seq.training import ranks as ranks_module
 from tfm.seq2seq.training.config import TrainingConfig
-from tfm.seq2seq.training.ranks import Ranks, count_ranks, joined_ranks
+from tfm.seq2seq.training.ranks import Ranks, joined, planned_ranks
 
 from .conftest import Configure, Recorder, TrainTiny
 
-CPU = torch.device("cpu")
+PAIR = Ranks(0, 2, 1)
 
 
 def losses(run: Path) -> list[float]:
@@ -82,28 +83,29 @@ def test_torchruns_processes_are_ranks(train_tiny: TrainTiny, configure: Configu
     assert done.stderr.count("finished at step 6") == 1
 
 
-def test_a_finished_run_lets_its_followers_go(train_tiny: TrainTiny, tmp_path: Path) -> None:
-    train_tiny(tmp_path / "run", ranks=2, max_steps=4)
-    result = train_tiny(tmp_path / "run", ranks=2, max_steps=4)
-    assert result is not None
-    assert result.already_finished
-
-
 @pytest.mark.parametrize(
-    ("settings", "threads", "expected"),
+    ("settings", "cores", "count", "threads"),
     [
-        ({"grad_accum_steps": 1}, 8, 1),
-        ({"grad_accum_steps": 2}, 8, 2),
-        ({"grad_accum_steps": 8}, 2, 2),
-        ({"grad_accum_steps": 8, "ranks": 4}, 2, 4),
+        ({"grad_accum_steps": 1}, 8, 1, None),
+        ({"grad_accum_steps": 2}, 8, 2, 4),
+        ({"grad_accum_steps": 8}, 2, 2, 1),
+        ({"grad_accum_steps": 6}, 4, 3, 1),  # four would be as slow: 2, 2, 1, 1
+        ({"grad_accum_steps": 8, "ranks": 4}, 2, 4, 1),
+        ({"grad_accum_steps": 8, "ranks": 1}, 2, 1, None),
     ],
 )
-def test_as_many_ranks_as_cores_and_micro_batches(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, int], threads: int, expected: int
+def test_ranks_divide_the_cores(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, int], cores: int, count: int, threads: int | None
 ) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    assert count_ranks(TrainingConfig(**settings), CPU) == expected  # pyright: ignore[reportArgumentType]
-    assert count_ranks(TrainingConfig(), torch.device("cuda")) == 1
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    config = TrainingConfig(**settings)  # pyright: ignore[reportArgumentType]
+    assert planned_ranks(config, torch.device("cpu")) == Ranks(0, count, threads)
+
+
+def test_a_gpu_is_not_divided() -> None:
+    assert planned_ranks(TrainingConfig(grad_accum_steps=4), torch.device("cuda")) == Ranks()
+    with pytest.raises(UsageError, match="torchrun"):
+        planned_ranks(TrainingConfig(ranks=2), torch.device("cuda"))
 
 
 def test_shares_are_a_partition() -> None:
@@ -113,57 +115,109 @@ def test_shares_are_a_partition() -> None:
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def end_at_once(ranks: Ranks) -> None:
-    ranks.hand_out()
-    os._exit(3)
+def test_more_ranks_than_batches_is_said_and_right(train_tiny: TrainTiny, tmp_path: Path) -> None:
+    reporter = Recorder()
+    train_tiny(tmp_path / "together", ranks=3, grad_accum_steps=1, max_steps=4, precision="fp32", reporter=reporter)
+    train_tiny(tmp_path / "alone", ranks=1, grad_accum_steps=1, max_steps=4, precision="fp32")
+    assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
+    assert any("grad_accum_steps" in warning for warning in reporter.warned)
 
 
-def test_a_follower_that_dies_is_said() -> None:
-    with (
-        pytest.raises(EnvironmentFault, match=r"exit code 3.*run the same command"),
-        joined_ranks(TrainingConfig(ranks=2), CPU, end_at_once) as ranks,
-    ):
-        ranks.hand_out("start")
+def test_divergence_is_the_leaders_to_say(train_tiny: TrainTiny, tmp_path: Path) -> None:
+    with pytest.raises(TrainingDiverged):
+        train_tiny(tmp_path / "run", ranks=2, learning_rate=1e30, max_grad_norm=0.0, precision="fp32", ema_decay=0.0)
+
+
+def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path) -> None:
+    """The number of steps becomes known under way; were the followers not told, their learning rates would differ."""
+    settings: dict[str, Any] = {"max_time": "1s", "schedule": "trapezoid", "warmup_steps": 60, "precision": "fp32"}
+    train_tiny(tmp_path / "together", ranks=2, max_steps=70, **settings)
+    plan = json.loads((tmp_path / "together" / "plan.json").read_text())
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "plan.json").write_text(json.dumps(plan))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        train_tiny(tmp_path / "alone", ranks=1, max_steps=70, **settings)
+    finally:
+        torch.set_num_threads(threads)
+    assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
+
+
+def test_a_follower_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks_module, "_FOLLOWER", "no_such_module")
+    with pytest.raises(EnvironmentFault, match=r"exit code 1: .*no_such_module.*run the same command"), joined(PAIR):
+        pass
+
+
+def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = ranks_module._start
+
+    def remember(*arguments: Any) -> "subprocess.Popen[bytes]":
+        started.append(start(*arguments))
+        return started[0]
+
+    monkeypatch.setattr(ranks_module, "_start", remember)
+    with pytest.raises(EnvironmentFault, match=r"killed by signal 9.*run the same command"), joined(PAIR):
+        started[0].kill()
         for _ in range(100):
-            ranks.add_up(torch.zeros(10))
+            PAIR.add_up(torch.zeros(10))
 
 
 LEADER = """
-import sys, torch
-from tfm.seq2seq.training.config import TrainingConfig
-from tfm.seq2seq.training.ranks import joined_ranks
-from tests_rank_helper import report_and_wait
-if __name__ == "__main__":
-    with joined_ranks(TrainingConfig(ranks=2), torch.device("cpu"), report_and_wait) as ranks:
-        ranks.hand_out(sys.argv[1])
-        import time; time.sleep(60)
-"""
-HELPER = """
-import os, pathlib
-def report_and_wait(ranks):
-    pathlib.Path(ranks.hand_out()).write_text(str(os.getpid()))
-    ranks.hand_out()
+import sys, time
+from tfm.seq2seq.training import ranks
+start = ranks._start
+def remember(*arguments):
+    follower = start(*arguments)
+    open(sys.argv[1], "w").write(str(follower.pid))
+    return follower
+ranks._start = remember
+with ranks.joined(ranks.Ranks(0, 2, 1)):
+    time.sleep(60)
 """
 
 
-def test_followers_die_with_a_killed_leader(tmp_path: Path) -> None:
-    (tmp_path / "leader.py").write_text(LEADER)
-    (tmp_path / "tests_rank_helper.py").write_text(HELPER)
+def test_followers_end_with_a_killed_leader(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    leader = subprocess.Popen([sys.executable, tmp_path / "leader.py", pid_file], cwd=tmp_path)
+    leader = subprocess.Popen([sys.executable, "-c", LEADER, pid_file])
     deadline = time.monotonic() + 60
     while not (pid_file.exists() and pid_file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    follower = int(pid_file.read_text())
-    leader.send_signal(signal.SIGKILL)
+    leader.kill()
     leader.wait()
-    while True:
-        try:
-            os.kill(follower, 0)
-            if Path(f"/proc/{follower}/stat").read_text().split()[2] == "Z":
-                break
-        except (ProcessLookupError, FileNotFoundError):
-            break
+    while alive(int(pid_file.read_text())):
         assert time.monotonic() < deadline, "the follower outlived its leader"
         time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_ctrl_c_in_the_terminal_saves_and_the_same_command_continues(configure: Configure, tmp_path: Path) -> None:
+    """The terminal sends SIGINT to every process of the foreground group."""
+    config = tmp_path / "config.yaml"
+    config.write_text(render_config(configure(max_steps=100_000, ranks=2, validate_every=100_000, log_every=1)))
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "tfm.cli", "train", "--config", config, "--run", run]
+    training = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not ((run / "metrics.jsonl").exists() and (run / "metrics.jsonl").read_text().count("\n") > 5):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(training.pid, signal.SIGINT)
+    _, said = training.communicate(timeout=60)
+    assert training.returncode == 130, said
+    assert "Traceback" not in said and "Run the same command to continue" in said
+    step = int(list_checkpoints(run)[-1].name.removeprefix("step-"))
+    done = subprocess.run(
+        [*command, "--max-steps", str(step + 2)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"continuing at step {step:,}" in done.stderr
