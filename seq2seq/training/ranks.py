@@ -169,7 +169,7 @@ def _followers(ranks: Ranks) -> Iterator[None]:
 
 
 def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
-    """Starts a follower: in a session of its own, for Ctrl-C is the leader's to answer, and with a pipe as its leash."""
+    """Starts a follower: in a session of its own, for Ctrl-C is the leader's to answer; a pipe is its leash."""
     numbers = [str(number) for number in (ranks.rank, ranks.count, ranks.threads)]
     command = [sys.executable, "-m", _FOLLOWER, *numbers, str(meeting_point)]
     return subprocess.Popen(
