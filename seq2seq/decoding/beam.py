@@ -1,19 +1,14 @@
 """Beam search with the GNMT length penalty."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from .search import Hypothesis, SearchState, Step, finished, force_eos
+from .search import Hypothesis, SearchState, Step, finished, force_eos, largest, length_normaliser
 
-
-@dataclass
-class _Sentence:
-    number: int
-    max_length: int
-    done: list[Hypothesis] = field(default_factory=list)
+IMPOSSIBLE = float("-inf")
 
 
 def beam_search(
@@ -35,7 +30,7 @@ def beam_search(
     finished or its length limit is reached, where a hypothesis can only end. With beam_size 1 this is greedy search.
 
     Args:
-        step, state: The model, as seen by a search; the state has one row per sentence and gets beam_size of them.
+        step, state: The model, as seen by a search; the state has one row per sentence at first, then beam_size.
         beam_size: K.
         length_penalty: Alpha, see `length_normaliser`.
         max_lengths: Most tokens of each output, eos included.
@@ -47,63 +42,118 @@ def beam_search(
         For each sentence its best hypotheses, best score first; `n_best` of them, or as many as exist.
     """
     k = beam_size
-    sentences = [_Sentence(number, limit) for number, limit in enumerate(max_lengths)]
-    results: list[list[Hypothesis]] = [[] for _ in sentences]
-    active = sentences
-    state.select(torch.arange(len(active), device=device).repeat_interleave(k))
-    # A sentence's beams start equal, so only the first counts at the first step.
-    log_prob = torch.full((len(active), k), float("-inf"), device=device)
-    log_prob[:, 0] = 0
-    ids = torch.full((len(active) * k, 1), bos_id, device=device)
-    position = 0
-    while active:
+    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
+    active = torch.arange(len(max_lengths), device=device)  # (A,) the sentences still searched for
+    limits = torch.tensor(max_lengths, dtype=torch.long, device=device)
+    ended = EndedHypotheses(len(active), n_best, eos_id, length_penalty, device)
+    log_prob = torch.zeros(len(active), 1, device=device)  # a sentence begins with one hypothesis, then has K
+    ids = torch.full((len(active), 1), bos_id, device=device)
+    first_limit, position = min(max_lengths, default=0), 0
+    while len(active):
         log_probs = step(ids[:, -1], position, state).float().log_softmax(dim=-1)  # (A * K, V)
-        limits = torch.tensor([s.max_length for s in active], device=device)
-        log_probs = force_eos(log_probs, (limits <= position + 1).repeat_interleave(k), eos_id)
-        totals = (log_prob.view(-1, 1) + log_probs).view(len(active), -1)  # (A, K * V)
-        best, flat = totals.topk(min(2 * k, totals.size(1)), dim=-1)  # (A, 2K), best first
-        beams, tokens = flat // log_probs.size(1), flat % log_probs.size(1)
+        at_limit = limits <= position + 1
+        if position + 1 >= first_limit:
+            log_probs = force_eos(log_probs, at_limit.repeat_interleave(log_prob.size(1)), eos_id)
+        best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=bos_id)  # (A, 2K) each
         is_eos = tokens == eos_id
-        _collect_finished(active, ids, best[:, :k], beams[:, :k], is_eos[:, :k], length_penalty)
+        ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
 
         kept = _first_open(is_eos, k)  # (A, K)
-        log_prob, tokens, beams = best.gather(1, kept), tokens.gather(1, kept), beams.gather(1, kept)
-        rows = (beams + torch.arange(len(active), device=device)[:, None] * k).view(-1)  # (A * K,)
-        ids = torch.cat([ids[rows], tokens.view(-1, 1)], dim=1)
-        state.reorder(rows)
-
-        open_sentences = [
-            i
-            for i, sentence in enumerate(active)
-            if len(sentence.done) < k and position + 1 < sentence.max_length and bool(log_prob[i, 0] > float("-inf"))
-        ]
-        if len(open_sentences) < len(active):
-            for i in set(range(len(active))) - set(open_sentences):
-                ranked = sorted(active[i].done, key=lambda hypothesis: -hypothesis.score)
-                results[active[i].number] = ranked[:n_best]
-            chosen = torch.tensor(open_sentences, dtype=torch.long, device=device)
-            rows = (chosen[:, None] * k + torch.arange(k, device=device)).view(-1)
-            active, log_prob, ids = [active[i] for i in open_sentences], log_prob[chosen], ids[rows]
-            state.select(rows)
+        log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
+        done = (ended.count >= k) | at_limit | (log_prob[:, 0] == IMPOSSIBLE)
+        going_on = None
+        if bool(done.any()):
+            for i in done.nonzero().squeeze(1).tolist():
+                results[int(active[i])] = ended.hypotheses(i)
+            going_on = (~done).nonzero().squeeze(1)
+            active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
+            rows, tokens = rows[going_on], tokens[going_on]
+            ended.select(going_on)
+        ids = torch.cat([ids[rows.view(-1)], tokens.view(-1, 1)], dim=1)
+        state.reorder(rows.view(-1), going_on)
         position += 1
     return results
+
+
+def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest one-token extensions of each sentence's hypotheses, found among the likeliest of each hypothesis.
+
+    Args:
+        log_prob: (A, K), of the hypotheses.
+        log_probs: (A * K, V), of their next tokens.
+        count: How many extensions of each sentence.
+        filler: Token of impossible extensions, which fill up where a small vocabulary has fewer.
+
+    Returns:
+        Log-probabilities, likeliest first, the rows they extend and their tokens; each (A, count).
+    """
+    sentences, k = log_prob.shape
+    gained, tokens = largest(log_probs, min(count, log_probs.size(1)))
+    totals = (log_prob.view(-1, 1) + gained).view(sentences, -1)
+    best, flat = totals.topk(min(count, totals.size(1)), dim=1)
+    beams, tokens = flat // gained.size(1), tokens.view(sentences, -1).gather(1, flat)
+    rows = beams + torch.arange(0, sentences * k, k, device=beams.device)[:, None]
+    missing = count - best.size(1)
+    if missing:
+        best = F.pad(best, (0, missing), value=IMPOSSIBLE)
+        rows = torch.cat([rows, rows[:, :1].expand(-1, missing)], dim=1)
+        tokens = F.pad(tokens, (0, missing), value=filler)
+    return best, rows, tokens
 
 
 def _first_open(is_eos: Tensor, k: int) -> Tensor:
     """Columns of the first K candidates that do not end, in order of probability; (A, K).
 
-    They exist: each of the K beams has one way to end, so at most K of the 2K candidates do.
+    They exist: each of at most K hypotheses has one way to end, so at most K of the 2K candidates do.
     """
     order = torch.arange(is_eos.size(1), device=is_eos.device)
-    return torch.where(is_eos, order + is_eos.size(1), order).argsort(dim=-1)[:, :k]
+    return (order + is_eos * is_eos.size(1)).argsort(dim=-1)[:, :k]
 
 
-def _collect_finished(
-    active: list[_Sentence], ids: Tensor, best: Tensor, beams: Tensor, is_eos: Tensor, alpha: float
-) -> None:
-    """Adds the hypotheses that end at this step to their sentences."""
-    ends = is_eos & (best > float("-inf"))
-    k = ids.size(0) // len(active)
-    for i, column in ends.nonzero().tolist():
-        row = i * k + int(beams[i, column])
-        active[i].done.append(finished(ids[row, 1:].tolist(), float(best[i, column]), alpha))
+class EndedHypotheses:
+    """The best hypotheses of each sentence that have ended so far.
+
+    Attributes:
+        count: (A,) how many have ended.
+    """
+
+    def __init__(self, sentences: int, n_best: int, eos_id: int, alpha: float, device: torch.device | None) -> None:
+        self._n_best, self._eos_id, self._alpha = n_best, eos_id, alpha
+        self.count = torch.zeros(sentences, dtype=torch.long, device=device)
+        self._score = torch.full((sentences, n_best), IMPOSSIBLE, device=device)
+        self._log_prob = self._score
+        self._ids = torch.zeros((sentences, n_best, 0), dtype=torch.long, device=device)  # filled up with eos
+
+    def add(self, log_prob: Tensor, ids: Tensor, rows: Tensor) -> None:
+        """Adds hypotheses of one length.
+
+        Args:
+            log_prob: (A, K), -inf where nothing ends.
+            ids: (R, T), of all the rows, without bos and eos.
+            rows: (A, K), the row of each hypothesis.
+        """
+        ends = log_prob > IMPOSSIBLE
+        if not bool(ends.any()):
+            return
+        self.count += ends.sum(dim=1)
+        length = ids.size(1)
+        new = log_prob / length_normaliser(length + 1, self._alpha)
+        self._score, chosen = torch.cat([self._score, new], dim=1).topk(self._n_best, dim=1)
+        self._log_prob = torch.cat([self._log_prob, log_prob], dim=1).gather(1, chosen)
+        known = F.pad(self._ids, (0, length - self._ids.size(2)), value=self._eos_id)
+        every = torch.cat([known, ids[rows]], dim=1)  # (A, n_best + K, T)
+        self._ids = every.gather(1, chosen[:, :, None].expand(-1, -1, length))
+
+    def select(self, sentences: Tensor) -> None:
+        """Sentence i becomes what sentence `sentences[i]` was."""
+        self.count, self._score = self.count[sentences], self._score[sentences]
+        self._log_prob, self._ids = self._log_prob[sentences], self._ids[sentences]
+
+    def hypotheses(self, sentence: int) -> list[Hypothesis]:
+        """The best of one sentence, best score first."""
+        found: list[Hypothesis] = []
+        for ids, log_prob in zip(self._ids[sentence].tolist(), self._log_prob[sentence].tolist(), strict=True):
+            if log_prob > IMPOSSIBLE:
+                length = ids.index(self._eos_id) if self._eos_id in ids else len(ids)
+                found.append(finished(ids[:length], log_prob, self._alpha))
+        return sorted(found, key=lambda hypothesis: -hypothesis.score)

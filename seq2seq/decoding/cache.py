@@ -45,15 +45,12 @@ class DecoderCache:
         memory = model.encoder(model.src_embedding(src), self.src_mask)
         self.layers = [LayerKeysValues(projected) for projected in model.decoder.memory_keys_values(memory)]
 
-    def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was."""
-        self.src_mask = self.src_mask[rows]
-        for layer in self.layers:
-            layer.memory = (layer.memory[0][rows], layer.memory[1][rows])
-        self.reorder(rows)
-
-    def reorder(self, rows: Tensor) -> None:
-        """Moves the generated part alone; the rows still translate the sentences they did."""
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i continues what row `rows[i]` has generated. Without `sentences` the rows translate what they did."""
+        if sentences is not None or len(rows) != len(self.src_mask):
+            self.src_mask = self.src_mask[rows]
+            for layer in self.layers:
+                layer.memory = (layer.memory[0][rows], layer.memory[1][rows])
         for layer in self.layers:
             if layer.past is not None:
                 layer.past = (layer.past[0][rows], layer.past[1][rows])

@@ -5,16 +5,20 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .search import Hypothesis, SearchState, Step, finished, force_eos
+from .search import Hypothesis, SearchState, Step, finished, largest
 
 Choose = Callable[[Tensor, list[int], int], Tensor]
 """Picks each row's token (R,) from log-probabilities (R, V), the rows' sentence numbers and the position."""
 
 
+_IDLE_ROWS = 1 / 8
+"""Rows that may go on after their end: to drop them moves all others in memory, which costs more than a few of them."""
+
+
 def most_likely(log_probs: Tensor, sentences: list[int], position: int) -> Tensor:
     """The greedy choice."""
     del sentences, position
-    return log_probs.argmax(dim=-1)
+    return largest(log_probs, 1)[1].squeeze(1)
 
 
 def extend_greedily(
@@ -28,7 +32,7 @@ def extend_greedily(
     choose: Choose = most_likely,
     device: torch.device | None = None,
 ) -> list[Hypothesis]:
-    """Extends every sentence token by token until it ends; finished rows are dropped from the computation.
+    """Extends every sentence token by token until it ends; finished rows are dropped when there are enough of them.
 
     Args:
         step, state: The model, as seen by a search; the state has one row per sentence.
@@ -44,24 +48,28 @@ def extend_greedily(
     ids: list[list[int]] = [[] for _ in max_lengths]
     log_prob = [0.0] * len(max_lengths)
     sentences = list(range(len(max_lengths)))  # the sentence of each row
+    open_rows = sentences  # the rows whose sentences have not ended
+    first_limit = min(max_lengths, default=0)
     last = torch.full((len(sentences),), bos_id, device=device)
     position = 0
-    while sentences:
+    while open_rows:
         log_probs = step(last, position, state).float().log_softmax(dim=-1)  # (R, V)
-        at_limit = torch.tensor([position + 1 >= max_lengths[i] for i in sentences], device=device)
-        log_probs = force_eos(log_probs, at_limit, eos_id)
         last = choose(log_probs, sentences, position)
-        gained = log_probs.gather(1, last[:, None]).squeeze(1).tolist()
-        open_rows: list[int] = []
-        for row, (sentence, token) in enumerate(zip(sentences, last.tolist(), strict=True)):
-            log_prob[sentence] += gained[row]
-            if token != eos_id:
-                ids[sentence].append(token)
-                open_rows.append(row)
-        if len(open_rows) < len(sentences):
+        if position + 1 >= first_limit:
+            at_limit = torch.tensor([position + 1 >= max_lengths[i] for i in sentences], device=device)
+            last = last.masked_fill(at_limit, eos_id)
+        tokens, gained = last.tolist(), log_probs.gather(1, last[:, None]).squeeze(1).tolist()
+        still_open: list[int] = []
+        for row in open_rows:
+            log_prob[sentences[row]] += gained[row]
+            if tokens[row] != eos_id:
+                ids[sentences[row]].append(tokens[row])
+                still_open.append(row)
+        open_rows = still_open
+        if len(sentences) - len(open_rows) >= _IDLE_ROWS * len(sentences):
             rows = torch.tensor(open_rows, dtype=torch.long, device=device)
-            sentences = [sentences[row] for row in open_rows]
+            sentences, open_rows = [sentences[row] for row in open_rows], list(range(len(open_rows)))
             last = last[rows]
-            state.select(rows)
+            state.reorder(rows, rows)
         position += 1
     return [finished(i, p, length_penalty) for i, p in zip(ids, log_prob, strict=True)]

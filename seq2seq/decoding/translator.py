@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ...data.batching import pad_sources
 from ...data.cleaning import clean
@@ -15,11 +16,12 @@ from ..checkpoint import find_checkpoint, load_model
 from ..device import pick_device
 from ..model.transformer import Transformer
 from .beam import beam_search
-from .cache import DecoderCache, decoding_step
 from .config import DecodingConfig
 from .greedy import extend_greedily, most_likely
+from .inference import InferenceModel, InferenceState
 from .sampling import Sampling, sample_tokens
-from .search import Hypothesis
+from .search import Hypothesis, SearchState, Step
+from .threads import on_all_cores
 
 MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the beam size, that are searched together."""
@@ -81,7 +83,7 @@ class Translator:
         self.warn = warn
         self.device = next(model.parameters()).device
         forbidden = [*tokenizer.tgt.control_ids(), UNK_ID]
-        self._step = decoding_step(model, [i for i in forbidden if i != EOS_ID])
+        self._model = InferenceModel(model, [i for i in forbidden if i != EOS_ID])
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -148,11 +150,14 @@ class Translator:
             raise ValueError(f"n_best must be at most beam_size ({beam_size}), but is {n_best}")
         parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line)]
         rows = n_best if sampling else beam_size
+
+        def search(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
+            return self._search(batch, check, beam_size, alpha, n_best, sampling, first_line)
+
+        batches = _length_batches(parts, MAX_BATCH_TOKENS // rows)
         found: dict[tuple[int, int], list[Hypothesis]] = {}
-        for batch in _length_batches(parts, MAX_BATCH_TOKENS // rows):
-            for part, hypotheses in zip(
-                batch, self._search(batch, beam_size, alpha, n_best, sampling, first_line), strict=True
-            ):
+        for batch, results in zip(batches, on_all_cores(search, batches), strict=True):
+            for part, hypotheses in zip(batch, results, strict=True):
                 found[part.line, part.index] = hypotheses
         per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
         for line, index in sorted(found):
@@ -174,25 +179,37 @@ class Translator:
 
     @torch.inference_mode()
     def _search(
-        self, batch: list[_Part], beam_size: int, alpha: float, n_best: int, sampling: Sampling | None, first_line: int
+        self,
+        batch: list[_Part],
+        check: Callable[[], None],
+        beam_size: int,
+        alpha: float,
+        n_best: int,
+        sampling: Sampling | None,
+        first_line: int,
     ) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
         src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
         max_seq_len = self.model.config.max_seq_len
         limits = [self.decoding.max_decode_len(len(part.ids), max_seq_len) for part in batch]
-        cache = DecoderCache(self.model, src)
+        state = self._model.encode(src)
+
+        def step(last: Tensor, position: int, state: SearchState) -> Tensor:
+            check()
+            return self._model(last, position, state)
+
         ends = {"bos_id": BOS_ID, "eos_id": EOS_ID}
         if sampling is not None:
-            return self._sample(cache, batch, limits, sampling, n_best, alpha, first_line)
+            return self._sample(step, state, batch, limits, sampling, n_best, alpha, first_line)
         if beam_size == 1:
             choose, device = most_likely, self.device
             best = extend_greedily(
-                self._step, cache, max_lengths=limits, length_penalty=alpha, choose=choose, device=device, **ends
+                step, state, max_lengths=limits, length_penalty=alpha, choose=choose, device=device, **ends
             )
             return [[hypothesis] for hypothesis in best]
         return beam_search(
-            self._step,
-            cache,
+            step,
+            state,
             beam_size=beam_size,
             length_penalty=alpha,
             max_lengths=limits,
@@ -203,7 +220,8 @@ class Translator:
 
     def _sample(
         self,
-        cache: DecoderCache,
+        step: Step,
+        state: InferenceState,
         batch: list[_Part],
         limits: list[int],
         sampling: Sampling,
@@ -212,10 +230,11 @@ class Translator:
         first_line: int,
     ) -> list[list[Hypothesis]]:
         keys = [f"{first_line + part.line}.{part.index}.{i}" for part in batch for i in range(samples)]
-        cache.select(torch.arange(len(batch), device=self.device).repeat_interleave(samples))
+        repeated = torch.arange(len(batch), device=self.device).repeat_interleave(samples)
+        state.reorder(repeated, repeated)
         drawn = extend_greedily(
-            self._step,
-            cache,
+            step,
+            state,
             max_lengths=[limit for limit in limits for _ in range(samples)],
             bos_id=BOS_ID,
             eos_id=EOS_ID,

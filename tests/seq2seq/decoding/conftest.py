@@ -52,13 +52,12 @@ class FakeState:
     def __init__(self, rows: list[tuple[int, list[int]]]) -> None:
         self.rows = rows
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        before = list(dict.fromkeys(sentence for sentence, _ in self.rows))
         self.rows = [self.rows[row] for row in rows.tolist()]
-
-    def reorder(self, rows: Tensor) -> None:
-        before = [sentence for sentence, _ in self.rows]
-        self.select(rows)
-        assert [sentence for sentence, _ in self.rows] == before, "reorder gave a row another sentence"
+        expected = before if sentences is None else [before[i] for i in sentences.tolist()]
+        each = len(self.rows) // max(len(expected), 1)
+        assert [s for s, _ in self.rows] == [s for s in expected for _ in range(each)], "reorder mixed sentences"
 
 
 class CertainPath(FakeLanguage):

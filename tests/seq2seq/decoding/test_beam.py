@@ -147,9 +147,10 @@ def test_a_batch_equals_its_sentences_alone_and_finished_sentences_are_dropped(
         single = fake_language(seed, 4)
         alone += search(single, [limit], beam_size, n_best=beam_size, sentences=[sentence])
         steps.append(len(single.rows_seen))
-        assert set(single.rows_seen) == {beam_size}
+        assert single.rows_seen == [1] + [beam_size] * (steps[-1] - 1)
     assert search(language, limits, beam_size, n_best=beam_size) == alone
-    assert language.rows_seen == [beam_size * sum(n > i for n in steps) for i in range(max(steps))]
+    beams = [1] + [beam_size] * (max(steps) - 1)
+    assert language.rows_seen == [beams[i] * sum(n > i for n in steps) for i in range(max(steps))]
 
 
 def by_the_book(language: "FakeLanguage", sentence: int, limit: int, k: int) -> tuple[set[tuple[int, ...]], int]:
@@ -204,10 +205,7 @@ class FewPaths:
 class NoState:
     """Nothing to remember."""
 
-    def select(self, rows: Tensor) -> None:
-        """The step needs no past."""
-
-    def reorder(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """The step needs no past."""
 
 

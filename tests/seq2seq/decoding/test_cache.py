@@ -51,7 +51,7 @@ def test_rows_selected_midway_go_on_with_their_own_sentence_and_past() -> None:
     cache, step = DecoderCache(model, SRC), decoding_step(model)
     for i in range(3):
         step(targets[:, i], i, cache)
-    cache.select(rows)
+    cache.reorder(rows, rows)
     stepwise = torch.stack([step(targets[rows, i], i, cache) for i in range(3, 6)], dim=1)
     torch.testing.assert_close(stepwise, model(SRC[rows], targets[rows])[:, 3:], atol=1e-5, rtol=0)
 
@@ -70,7 +70,7 @@ def test_rows_reordered_midway_exchange_their_past_alone() -> None:
 
 
 @torch.no_grad()
-def test_select_moves_mask_memory_and_past_and_reorder_the_past_alone() -> None:
+def test_reorder_moves_the_past_and_with_new_sentences_mask_and_memory() -> None:
     model = random_model(num_decoder_layers=1)
     cache = DecoderCache(model, SRC)
     decoding_step(model)(torch.tensor([4, 5, 6]), 0, cache)
@@ -84,7 +84,7 @@ def test_select_moves_mask_memory_and_past_and_reorder_the_past_alone() -> None:
     assert moved is not None
     assert all(torch.equal(now, before[[1, 2, 0]]) for now, before in zip(moved, past, strict=True))
 
-    cache.select(torch.tensor([2, 2]))
+    cache.reorder(torch.tensor([2, 2]), torch.tensor([2, 2]))
     selected = cache.layers[0].past
     assert selected is not None
     assert torch.equal(cache.src_mask, mask[[2, 2]])

@@ -1,0 +1,121 @@
+"""The Transformer written out for decoding against the plain one: every choice of configuration, every movement of rows."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tfm.seq2seq.decoding.beam import beam_search
+from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
+from tfm.seq2seq.decoding.greedy import extend_greedily
+from tfm.seq2seq.decoding.inference import InferenceModel
+from tfm.seq2seq.model import ModelConfig, Transformer
+
+BOS, EOS = 2, 3
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"norm_order": "pre"},
+    {"activation": "gelu", "norm_order": "pre"},
+    {"activation": "swiglu"},
+    {"positions": "learned"},
+    {"positions": "none"},
+    {"attention_bias": False},
+    {"output_bias": True},
+    {"tie_embeddings": False, "scale_embeddings": False},
+    {"d_k": 3, "d_v": 7},
+    {"num_heads": 1, "num_decoder_layers": 1, "norm_eps": 1e-2},
+]
+SRC = torch.tensor([[5, 6, 7, 8, 3, 0, 0], [9, 4, 3, 0, 0, 0, 0], [4, 5, 6, 7, 8, 9, 3]])
+
+
+def build(**choices: Any) -> Transformer:
+    torch.manual_seed(1)
+    sizes: dict[str, Any] = {
+        "d_model": 12,
+        "d_ff": 20,
+        "num_heads": 2,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+    }
+    config = ModelConfig(**sizes | {"max_seq_len": 80} | choices)
+    model = Transformer(config, src_vocab_size=17, tgt_vocab_size=17, shared_vocab=True).eval()
+    for name, parameter in model.named_parameters():  # biases and norms too, and not too small
+        torch.nn.init.normal_(parameter, mean=1.0 if "norm.weight" in name else 0.0, std=0.4)
+    return model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("choices", CHOICES, ids=str)
+def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
+    """40 positions: the room for past keys and values has to grow on the way."""
+    model = build(**choices)
+    targets = torch.randint(4, 17, (3, 40), generator=torch.Generator().manual_seed(0))
+    targets[:, 0] = BOS
+    inference = InferenceModel(model)
+    state = inference.encode(SRC)
+    stepwise = torch.stack([inference(targets[:, i], i, state) for i in range(40)], dim=1)
+    torch.testing.assert_close(stepwise, model(SRC, targets), atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_long_sources_and_many_of_them() -> None:
+    """Sources are encoded in groups, each padded to its own longest."""
+    model = build(norm_order="pre")
+    lengths = sorted(torch.randint(1, 60, (150,), generator=torch.Generator().manual_seed(0)).tolist(), reverse=True)
+    src = torch.zeros(150, max(lengths), dtype=torch.long)
+    for row, length in zip(src, lengths, strict=True):
+        row[:length] = torch.randint(4, 17, (length,))
+        row[length - 1] = EOS
+    inference = InferenceModel(model)
+    bos = torch.full((150,), BOS)
+    logits = inference(bos, 0, inference.encode(src))
+    torch.testing.assert_close(logits, model(src, bos[:, None])[:, 0], atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_hypotheses_of_a_sentence_exchange_their_past_and_sentences_are_dropped() -> None:
+    model = build()
+    inference = InferenceModel(model)
+    state = inference.encode(SRC)
+    targets = torch.randint(4, 17, (3, 2), generator=torch.Generator().manual_seed(0))
+    targets[:, 0] = BOS
+    for i in range(2):
+        inference(targets[:, i], i, state)
+    # two hypotheses each for the sentences 2 and 0
+    state.reorder(torch.tensor([2, 2, 0, 0]), torch.tensor([2, 0]))
+    inference(torch.tensor([5, 6, 7, 8]), 2, state)
+    # the second hypothesis of each sentence takes the place of both
+    state.reorder(torch.tensor([1, 1, 3, 3]))
+    logits = inference(torch.tensor([9, 10, 11, 12]), 3, state)
+    rows = [(2, 6, 9), (2, 6, 10), (0, 8, 11), (0, 8, 12)]
+    expected = torch.stack([model(SRC[[s]], torch.tensor([[*targets[s].tolist(), a, b]]))[0, -1] for s, a, b in rows])
+    torch.testing.assert_close(logits, expected, atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_both_models_find_the_same(beam_size: int) -> None:
+    model, forbidden = build(norm_order="pre"), [0, 1, 2]
+    found = []
+    inference = InferenceModel(model, forbidden)
+    for step, state in (
+        (decoding_step(model, forbidden), DecoderCache(model, SRC)),
+        (inference, inference.encode(SRC)),
+    ):
+        ends: dict[str, Any] = {"max_lengths": [9, 20, 30], "bos_id": BOS, "eos_id": EOS, "length_penalty": 0.6}
+        if beam_size == 1:
+            found.append([[one] for one in extend_greedily(step, state, **ends)])
+        else:
+            found.append(beam_search(step, state, beam_size=beam_size, n_best=beam_size, **ends))
+    plain, fast = found
+    assert [[one.ids for one in row] for row in fast] == [[one.ids for one in row] for row in plain]
+    for one, other in zip(sum(fast, []), sum(plain, []), strict=True):  # noqa: RUF017
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+
+
+@torch.no_grad()
+def test_forbidden_tokens_are_impossible() -> None:
+    inference = InferenceModel(build(), [0, 5, 16])
+    logits: Tensor = inference(torch.tensor([BOS] * 3), 0, inference.encode(SRC))
+    assert logits.isinf().nonzero()[:, 1].tolist() == [0, 5, 16] * 3
