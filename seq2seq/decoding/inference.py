@@ -48,8 +48,8 @@ class _Linear(NamedTuple):
 
 def _concatenated(*linears: nn.Linear) -> _Linear:
     """Several projections of one input as one."""
-    biases = [linear.bias for linear in linears if linear.bias is not None]
-    weight = torch.cat([linear.weight for linear in linears]).t().contiguous()
+    biases = tuple(linear.bias for linear in linears if linear.bias is not None)
+    weight = torch.cat(tuple(linear.weight for linear in linears)).t().contiguous()
     return _Linear(weight, torch.cat(biases) if biases else None)
 
 

@@ -63,8 +63,8 @@ _GROUPS = 100
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest elements of each row of x (R, V), in falling order, and where they stand; each (R, k).
 
-    torch's `topk` and `argmax` look at the elements of a row one by one. Where that takes long, each row is divided into
-    groups, whose maxima are found many at a time; the k largest elements are in the k groups with the largest maxima.
+    torch's `topk` and `argmax` look at the elements of a row one by one. Where that takes long, each row is divided
+    into groups, whose maxima are found many at a time; the k largest elements are in k groups with the largest maxima.
     """
     size = x.size(1) // _GROUPS
     if x.device.type != "cpu" or k >= _GROUPS or size * x.size(0) < 4 * _GROUPS:

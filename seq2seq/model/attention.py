@@ -72,8 +72,8 @@ class MultiHeadAttention(nn.Module):
     def queries_keys_values(self, x: Tensor) -> tuple[Tensor, KeysValues]:
         """All three projections of one input (B, T, D), for self-attention; as one matrix product, which is faster."""
         projections = self.q_proj, self.k_proj, self.v_proj
-        weight = torch.cat([projection.weight for projection in projections])
-        biases = [projection.bias for projection in projections if projection.bias is not None]
+        weight = torch.cat(tuple(projection.weight for projection in projections))
+        biases = tuple(projection.bias for projection in projections if projection.bias is not None)
         projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
         q, k, v = projected.split([projection.out_features for projection in projections], dim=-1)
         return self._split(q), (self._split(k), self._split(v))

@@ -57,7 +57,7 @@ class Muon(torch.optim.Optimizer):
         self._ranks = ranks or Ranks()
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Makes one update."""
         assert closure is None
         for group in self.param_groups:

@@ -1,5 +1,7 @@
 """What turns gradients into updates: AdamW, with Muon for the hidden matrices if configured; and the moving average."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -51,7 +53,7 @@ class Optimizer:
             self._parts.append(Muon([muon], weight_decay=config.weight_decay, dtype=dtype, ranks=ranks))
 
     @property
-    def param_groups(self) -> list[dict[str, object]]:
+    def param_groups(self) -> list[dict[str, Any]]:
         """The groups of all parts; `ratio` is a group's learning rate in terms of AdamW's."""
         return [group for part in self._parts for group in part.param_groups]
 

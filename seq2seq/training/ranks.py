@@ -195,7 +195,7 @@ def _obituary(process: "subprocess.Popen[bytes]", complaints: Path) -> str:
 
 def _meet(ranks: Ranks, meeting_point: Path) -> None:
     torch.set_num_threads(ranks.threads or 1)
-    store = distributed.FileStore(str(meeting_point), ranks.count)
+    store = distributed.FileStore(str(meeting_point), ranks.count)  # pyright: ignore[reportPrivateImportUsage]
     distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
 
 

@@ -1,4 +1,4 @@
-"""The Transformer written out for decoding against the plain one: every choice of configuration, every movement of rows."""
+"""The Transformer written out for decoding against the plain one: every configuration, every movement of rows."""
 
 from typing import Any
 
@@ -31,14 +31,9 @@ SRC = torch.tensor([[5, 6, 7, 8, 3, 0, 0], [9, 4, 3, 0, 0, 0, 0], [4, 5, 6, 7, 8
 
 def build(**choices: Any) -> Transformer:
     torch.manual_seed(1)
-    sizes: dict[str, Any] = {
-        "d_model": 12,
-        "d_ff": 20,
-        "num_heads": 2,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 3,
-    }
-    config = ModelConfig(**sizes | {"max_seq_len": 80} | choices)
+    sizes: dict[str, Any] = {"d_model": 12, "d_ff": 20, "num_heads": 2, "max_seq_len": 80}
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 3}
+    config = ModelConfig(**{**sizes, **layers, **choices})
     model = Transformer(config, src_vocab_size=17, tgt_vocab_size=17, shared_vocab=True).eval()
     for name, parameter in model.named_parameters():  # biases and norms too, and not too small
         torch.nn.init.normal_(parameter, mean=1.0 if "norm.weight" in name else 0.0, std=0.4)

@@ -111,7 +111,7 @@ def train_tiny(configure: Configure) -> TrainTiny:
         **training: Any,
     ) -> TrainingResult:
         settings = configure(**training)
-        return train(
+        result = train(
             settings,
             run=directory,
             config_text=render_config(settings),
@@ -119,6 +119,8 @@ def train_tiny(configure: Configure) -> TrainTiny:
             interrupts=interrupts or Interrupts(),
             init_from=init_from,
         )
+        assert result is not None
+        return result
 
     return run
 
