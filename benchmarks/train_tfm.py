@@ -1,4 +1,4 @@
-"""One contestant of training.py: the command `tfm train` itself, interrupted after some seconds."""
+"""One contestant of training.py: the command `tfm train` itself, stopped after some seconds."""
 
 import argparse
 import json
@@ -13,8 +13,8 @@ from typing import Any
 from common import TFM, measured, throughput
 
 POLL_SECONDS = 0.2
-INTERRUPTED = 130
-"""Exit code of a tfm that saved and stopped on Ctrl-C."""
+INTERRUPTED = 143
+"""Exit code of a tfm that saved and stopped on SIGTERM."""
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ def main() -> None:
         timing = wait(process, run, options.warmup, options.seconds)
     finally:
         if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)  # SIGINT is ignored where a shell runs this in the background
             process.wait()
     if process.returncode not in (0, INTERRUPTED):
         sys.exit(process.returncode)
