@@ -170,6 +170,7 @@ class _Child:
         try:
             self._process = subprocess.Popen(command, start_new_session=True, **pipes)
         except OSError as error:
+            self._complaints.close()
             raise EnvironmentFault(f"cannot start a process to tokenize in: {error.strerror}") from error
         self._models = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
 
