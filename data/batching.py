@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .store import Ids, TokenStore
+from .subword_dropout import SubwordDropout
 from .tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Array = npt.NDArray[np.int64]
@@ -152,13 +153,23 @@ class BatchSource:
         max_tokens: Budget of a batch, see `plan_epoch`.
         seed: Seed of the batch order.
         group: Batches of one update.
+        subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.
     """
 
-    def __init__(self, store: TokenStore, *, max_tokens: int, seed: int, group: int = 1) -> None:
+    def __init__(
+        self,
+        store: TokenStore,
+        *,
+        max_tokens: int,
+        seed: int,
+        group: int = 1,
+        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+    ) -> None:
         self._store = store
         self._max_tokens = max_tokens
         self._seed = seed
         self._group = group
+        self._subword_dropout = subword_dropout
         self._epoch = -1
         self._plan: list[RowNumbers] = []
 
@@ -173,6 +184,12 @@ class BatchSource:
             self._epoch = epoch
         return self._plan
 
-    def load(self, rows: RowNumbers) -> Batch:
-        """Reads and pads the rows of one batch."""
-        return make_batch([self._store[row] for row in rows.tolist()])
+    def load(self, epoch: int, index: int) -> Batch:
+        """Reads and pads the rows of one batch of an epoch."""
+        pairs = [self._store[row] for row in self.plan(epoch)[index].tolist()]
+        if self._subword_dropout:
+            rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
+            sources, targets = zip(*pairs, strict=True)
+            src_dropout, tgt_dropout = self._subword_dropout
+            pairs = list(zip(src_dropout(sources, rng), tgt_dropout(targets, rng), strict=True))
+        return make_batch(pairs)

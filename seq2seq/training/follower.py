@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ...data.errors import EnvironmentFault
 from ...data.store import open_store
+from ...data.subword_dropout import SubwordDropout
 from ..checkpoint import ModelDescription
 from ..device import keep_freed_memory, own_device
 from .config import TrainingConfig
@@ -27,6 +28,7 @@ class Start:
     dtype: torch.dtype
     description: ModelDescription
     train_store: Path
+    subword_dropout: tuple[SubwordDropout, SubwordDropout] | None
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     progress: Progress
@@ -52,7 +54,7 @@ def follow(ranks: Ranks) -> None:
         optimizer=optimizer,
         average=None,  # the leader's, who validates and saves
         config=start.config,
-        batches=StoreBatches(store, start.config, device),
+        batches=StoreBatches(store, start.config, device, start.subword_dropout),
         dtype=start.dtype,
         progress=start.progress,
         ranks=ranks,

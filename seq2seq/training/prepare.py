@@ -14,6 +14,7 @@ from ...data.corpus import Corpus, Pair, dev_corpus, hold_out, training_corpus
 from ...data.errors import DataError, UsageError
 from ...data.files import sha256_bytes
 from ...data.store import Limits, TokenStore, build_store, open_store
+from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
 from ..decoding.config import DecodingConfig
 from ..evaluation.loss import TensorBatch, to_tensors
@@ -154,6 +155,17 @@ def _store(
     return store
 
 
+def subword_dropout(
+    tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig
+) -> tuple[SubwordDropout, SubwordDropout] | None:
+    """The configured subword dropout of both sides, or None."""
+    if not training.subword_dropout:
+        return None
+    src = SubwordDropout(tokenizer.src, training.subword_dropout, model.max_seq_len - 1)
+    tgt = SubwordDropout(tokenizer.tgt, training.subword_dropout, model.max_seq_len - 1)
+    return src, tgt
+
+
 class StoreBatches:
     """A `BatchProvider` over a token store.
 
@@ -161,11 +173,22 @@ class StoreBatches:
         store: Tokenised pairs.
         config: Budget and seed.
         device: Where batches go.
+        subword_dropout: From `subword_dropout`, for training.
     """
 
-    def __init__(self, store: TokenStore, config: TrainingConfig, device: torch.device) -> None:
+    def __init__(
+        self,
+        store: TokenStore,
+        config: TrainingConfig,
+        device: torch.device,
+        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+    ) -> None:
         self._source = BatchSource(
-            store, max_tokens=config.max_tokens_per_batch, seed=config.seed, group=config.grad_accum_steps
+            store,
+            max_tokens=config.max_tokens_per_batch,
+            seed=config.seed,
+            group=config.grad_accum_steps,
+            subword_dropout=subword_dropout,
         )
         self._device = device
 
@@ -175,7 +198,7 @@ class StoreBatches:
 
     def load(self, epoch: int, index: int) -> TensorBatch:
         """One of them, on the device."""
-        return to_tensors(self._source.load(self._source.plan(epoch)[index]), self._device)
+        return to_tensors(self._source.load(epoch, index), self._device)
 
     def all(self) -> Iterator[TensorBatch]:
         """Every batch of one epoch."""

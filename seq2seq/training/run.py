@@ -37,7 +37,7 @@ from .interrupts import Interrupts
 from .loop import Hooks, Progress, Trainer
 from .optimizer import MovingAverage, Optimizer
 from .plan import Plan
-from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data
+from .prepare import PreparedData, RunSettings, StoreBatches, prepare_data, subword_dropout
 from .randomness import seed_torch
 from .ranks import Ranks, joined, planned_ranks
 from .reporter import Reporter
@@ -152,6 +152,7 @@ class _Session:
         self.metrics, self.timing = LineLog(run / "metrics.jsonl"), LineLog(run / "timing.jsonl")
         self.device = own_device(pick_device(self.config.device).type)
         self.dtype = pick_precision(self.config.precision, self.device)
+        self.subword_dropout = subword_dropout(prepared.tokenizer, self.config, settings.model)
         self.description = _describe(settings, prepared)
         seed_torch(self.config.seed, "weights")
         self.model = self.description.build().to(self.device)
@@ -262,6 +263,7 @@ class _Session:
             dtype=self.dtype,
             description=self.description,
             train_store=self.prepared.train.directory,
+            subword_dropout=self.subword_dropout,
             weights={name: tensor.cpu() for name, tensor in model_tensors(self.model).items()},
             optimizer={n: t.cpu() for n, t in self.optimizer.tensors(self.model).items()},
             progress=self.progress,
@@ -288,7 +290,7 @@ class _Session:
             stop_requested=lambda: self.interrupts.received,
             plan_steps=self._plan_steps if self.config.max_time else None,
         )
-        batches = StoreBatches(self.prepared.train, self.config, self.device)
+        batches = StoreBatches(self.prepared.train, self.config, self.device, self.subword_dropout)
         self.trainer = Trainer(
             model=self.model,
             optimizer=self.optimizer,

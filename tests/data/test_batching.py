@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tfm.data.batching import BatchSource, make_batch, pad_sources, plan_epoch
 from tfm.data.corpus import Corpus, Pair
 from tfm.data.store import Limits, TokenStore, build_store
+from tfm.data.subword_dropout import SubwordDropout
 from tfm.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
 Lengths = npt.NDArray[np.int32]
@@ -153,8 +154,8 @@ def test_source_serves_the_pairs_of_the_store(
     store: TokenStore, toy_sentences: list[Pair], tokenizer: Tokenizer
 ) -> None:
     source = BatchSource(store, max_tokens=300, seed=3)
-    for rows in source.plan(2)[:5]:
-        batch = source.load(rows)
+    for index, rows in enumerate(source.plan(2)[:5]):
+        batch = source.load(2, index)
         expected = make_batch(
             [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in (toy_sentences[r] for r in rows)]
         )
@@ -162,6 +163,35 @@ def test_source_serves_the_pairs_of_the_store(
         np.testing.assert_array_equal(batch.tgt_in, expected.tgt_in)
         np.testing.assert_array_equal(batch.tgt_out, expected.tgt_out)
         assert batch.num_tokens == expected.num_tokens
+
+
+def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_after_resuming(
+    store: TokenStore, tokenizer: Tokenizer
+) -> None:
+    dropout = (SubwordDropout(tokenizer.src, 0.3, 50), SubwordDropout(tokenizer.tgt, 0.3, 50))
+
+    def open_source() -> BatchSource:
+        return BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout)
+
+    source = open_source()
+    loaded = {(epoch, index): source.load(epoch, index) for epoch in (0, 1) for index in range(5)}
+    for (epoch, index), batch in loaded.items():
+        resumed = open_source().load(epoch, index)
+        np.testing.assert_array_equal(resumed.src, batch.src)
+        np.testing.assert_array_equal(resumed.tgt_out, batch.tgt_out)
+        pairs = [store[row] for row in source.plan(epoch)[index].tolist()]
+        for ids, (src, tgt) in zip(zip(batch.src.tolist(), batch.tgt_out.tolist(), strict=True), pairs, strict=True):
+            assert tokenizer.src.decode(ids[0]) == tokenizer.src.decode(src.tolist())
+            assert tokenizer.tgt.decode(ids[1]) == tokenizer.tgt.decode(tgt.tolist())
+    plain = BatchSource(store, max_tokens=300, seed=3)
+    assert sum(b.num_tokens for b in loaded.values()) > sum(plain.load(*key).num_tokens for key in loaded)
+    seen = {
+        (row, tuple(ids[ids > 0].tolist()))
+        for epoch in range(4)
+        for index, rows in enumerate(source.plan(epoch))
+        for row, ids in zip(rows.tolist(), source.load(epoch, index).src, strict=True)
+    }
+    assert len(seen) > 2 * len(store)
 
 
 def test_source_gives_an_epoch_the_same_plan_whatever_was_asked_before(store: TokenStore) -> None:

@@ -1,4 +1,4 @@
-"""A run small enough to train in a second: dropout, smoothing, moving average and accumulation all on."""
+"""A run small enough to train in a second, with dropout, smoothing, moving average and accumulation all on."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +30,7 @@ TINY: dict[str, Any] = {
         "ranks": 1,
         "learning_rate": 0.01,
         "warmup_steps": 4,
+        "subword_dropout": 0.1,
         "ema_decay": 0.9,
         "log_every": 3,
         "validate_every": 8,
