@@ -6,6 +6,7 @@ from pathlib import Path
 
 # Before torch is loaded: tests share the machine with each other and with whatever else runs.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest

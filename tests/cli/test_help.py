@@ -1,5 +1,6 @@
 """The command as one meets it: help, version, typing mistakes, start-up time."""
 
+import os
 import statistics
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from helpers.command import TFM, Tfm, error_of
+
+from tfm.cli.main import main
 
 COMMANDS = ["tokenize", "train", "translate", "evaluate", "info", "export"]
 
@@ -29,6 +32,19 @@ def test_every_command_has_help_that_fits_a_terminal(tfm: Tfm, command: str) -> 
 
 def test_version(tfm: Tfm) -> None:
     assert tfm("--version").stdout.decode().startswith("tfm 0.")
+
+
+def test_libraries_are_set_up_before_they_load_and_the_users_own_settings_stand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tfm", "--version"])
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "128"
+    assert capsys.readouterr().out.startswith("tfm 0.")
 
 
 def test_no_arguments_is_help_and_a_usage_error(tfm: Tfm) -> None:
