@@ -32,18 +32,16 @@ class GradientBuffer:
         self._totals[0] += loss.detach()
         self._totals[1] += num_tokens
 
-    def totals(self) -> tuple[float, int]:
-        """Loss, summed over target tokens, and their number."""
-        loss_sum, num_tokens = self._totals.tolist()
-        return loss_sum, int(num_tokens)
-
-    def normalise(self, num_tokens: int, max_norm: float) -> float:
+    def normalise(self, max_norm: float) -> tuple[float, int, float]:
         """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any).
 
+        The only place in a step where the host waits for the device.
+
         Returns:
-            The norm after division, before scaling.
+            The loss, summed over target tokens; their number; the norm after division, before scaling.
         """
-        norm = self._gradients.norm().item() / num_tokens
+        loss_sum, num_tokens, norm_of_sum = torch.cat([self._totals, self._gradients.norm()[None]]).tolist()
+        norm = norm_of_sum / num_tokens
         excess = max(norm / max_norm, 1.0) if max_norm else 1.0
         self._gradients.div_(num_tokens * excess)
-        return norm
+        return loss_sum, int(num_tokens), norm

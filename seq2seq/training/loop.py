@@ -162,8 +162,7 @@ class Trainer:
             seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
             self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
-        loss_sum, num_tokens = self._gradients.totals()
-        grad_norm = self._gradients.normalise(num_tokens, self.config.max_grad_norm)
+        loss_sum, num_tokens, grad_norm = self._gradients.normalise(self.config.max_grad_norm)
         rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
         self._update(step, rate, loss_sum, grad_norm)
         progress.step = step
