@@ -5,14 +5,17 @@ a hundred small operations, so what costs time is their number, and memory that 
 
 * weights are prepared once: transposed, 1 / sqrt(d_k) multiplied into the queries', those of one input put together;
 * the keys and values of a source exist once per sentence, and its hypotheses attend to them together;
-* past keys of all layers lie in one tensor, first by position, and past values in another: a new position is written in
-  place, and reordering is two operations.
+* past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position are
+  one product, written in place, and reordering is one operation;
+* for a source that is alone, where the number of operations is all that counts, the projections before and after
+  cross-attention are multiplied into its keys and values, see `_Folded`.
 
-Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far.
+Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far; d is the larger of
+d_k and d_v, with zeros to fill up the other.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -37,20 +40,26 @@ class _Linear(NamedTuple):
     """x W + b, W stored as it is multiplied: a single row times it takes half the time."""
 
     weight: Tensor
-    bias: Tensor | None
+    bias: Tensor
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """(N, in) to (N, out), written where `out` says."""
-        if self.bias is None:
-            return torch.mm(x, self.weight, out=out)
-        return torch.addmm(self.bias, x, self.weight, out=out)
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, in) to (N, out)."""
+        return torch.addmm(self.bias, x, self.weight)
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """The residual sum: (N, out) and x (N, in) to (N, out)."""
+        return torch.addmm(residual, x, self.weight).add_(self.bias)
+
+
+def _bias(linear: nn.Linear) -> Tensor:
+    """Its bias, zeros if it has none."""
+    return linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
 
 
 def _concatenated(*linears: nn.Linear) -> _Linear:
     """Several projections of one input as one."""
-    biases = tuple(linear.bias for linear in linears if linear.bias is not None)
-    weight = torch.cat(tuple(linear.weight for linear in linears)).t().contiguous()
-    return _Linear(weight, torch.cat(biases) if biases else None)
+    weight = torch.cat([linear.weight for linear in linears]).t().contiguous()
+    return _Linear(weight, torch.cat([_bias(linear) for linear in linears]))
 
 
 class _Norm(NamedTuple):
@@ -78,11 +87,22 @@ def _norm(residual: Residual) -> _Norm:
     return _Norm(norm.weight, norm.bias, norm.eps, residual.pre_norm)
 
 
-class _Attention(NamedTuple):
+class _SelfAttention(NamedTuple):
+    """Weights (3, D, H * d) and biases (3, 1, H * d) of keys, values and queries, in this order."""
+
+    norm: _Norm
+    weight: Tensor
+    bias: Tensor
+    out: _Linear
+
+    def project(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """Keys, values and queries of x (N, D), (3, N, H * d), written where `out` says."""
+        return torch.baddbmm(self.bias, x.expand(3, -1, -1), self.weight, out=out)
+
+
+class _CrossAttention(NamedTuple):
     norm: _Norm
     q: _Linear
-    k: _Linear
-    v: _Linear
     out: _Linear
 
 
@@ -100,14 +120,31 @@ class _FeedForward(NamedTuple):
             hidden = F.silu(gate) * hidden
         else:
             hidden = F.gelu(hidden) if self.activation == "gelu" else hidden.relu_()
-        return self.norm.after(x + self.linear_2(hidden))
+        return self.norm.after(self.linear_2.add_to(x, hidden))
 
 
-def _attention(attn: MultiHeadAttention, residual: Residual) -> _Attention:
-    scale = 1 / math.sqrt(attn.q_proj.out_features // attn.num_heads)
-    q, *others = (_concatenated(linear) for linear in (attn.q_proj, attn.k_proj, attn.v_proj, attn.out_proj))
-    scaled = _Linear(q.weight * scale, None if q.bias is None else q.bias * scale)
-    return _Attention(_norm(residual), scaled, *others)
+def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
+    """(.., H * narrow) to (.., H * width), each head filled up with zeros."""
+    x = x.unflatten(-1, (heads, -1))
+    return F.pad(x, (0, width - x.size(-1))).flatten(-2)
+
+
+def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttention:
+    heads, d_k, d_v = attn.num_heads, attn.q_proj.out_features // attn.num_heads, attn.v_proj.out_features
+    width = max(d_k, d_v // heads)
+    k, v, q = (_concatenated(linear) for linear in (attn.k_proj, attn.v_proj, attn.q_proj))
+    q = _Linear(q.weight / math.sqrt(d_k), q.bias / math.sqrt(d_k))
+    return _SelfAttention(
+        _norm(residual),
+        torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
+        torch.stack([_heads_widened(linear.bias[None], heads, width) for linear in (k, v, q)]),
+        _Linear(_heads_widened(attn.out_proj.weight, heads, width).t().contiguous(), _bias(attn.out_proj)),
+    )
+
+
+def _cross_attention(attn: MultiHeadAttention, residual: Residual) -> _CrossAttention:
+    q, scale = _concatenated(attn.q_proj), 1 / math.sqrt(attn.q_proj.out_features // attn.num_heads)
+    return _CrossAttention(_norm(residual), _Linear(q.weight * scale, q.bias * scale), _concatenated(attn.out_proj))
 
 
 def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward:
@@ -117,6 +154,23 @@ def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward
         _concatenated(*gates, feed_forward.linear_1),
         _concatenated(feed_forward.linear_2),
         feed_forward.activation,
+    )
+
+
+def _folding(layers: Sequence[_CrossAttention], heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `InferenceModel` multiplies keys and values of the memory by to fold projections into them.
+
+    Returns:
+        For all heads of all layers the queries' weights and, below them, biases (L * H, D + 1, d_k); the output
+        projection's weights (L * H, d_v, D); and the part of its bias that is a head's, (L * H, 1, D).
+    """
+    queries = torch.stack([torch.cat([attn.q.weight, attn.q.bias[None]]) for attn in layers])  # (L, D + 1, H * d_k)
+    out_weights = torch.stack([attn.out.weight for attn in layers])  # (L, H * d_v, D)
+    out_bias = torch.stack([attn.out.bias for attn in layers])[:, None, None].expand(-1, heads, -1, -1)
+    return (
+        queries.unflatten(2, (heads, -1)).transpose(1, 2).flatten(0, 1),
+        out_weights.unflatten(1, (heads, -1)).flatten(0, 1),
+        out_bias.flatten(0, 1) / heads,
     )
 
 
@@ -133,24 +187,24 @@ class InferenceModel:
         config = model.config
         self._pad_id = model.pad_id
         self._heads, self._d_k, self._d_v = config.num_heads, config.key_size, config.value_size
-        self._src_embedding, self._tgt_tokens = model.src_embedding, model.tgt_embedding.tokens.weight
+        self._src_embedding, self._tgt_tokens = model.src_embedding, model.tgt_embedding.tokens.weight.detach()
         self._tgt_scale = model.tgt_embedding.scale
         positions = model.tgt_embedding.positions
         zeros = self._tgt_tokens.new_zeros(config.max_seq_len, config.d_model)
-        self._tgt_positions = zeros if positions is None else positions(0, config.max_seq_len)
+        self._tgt_positions = (zeros if positions is None else positions(0, config.max_seq_len)).unbind()
         encoder_layers = [cast(EncoderLayer, layer) for layer in model.encoder.layers]
         decoder_layers = [cast(DecoderLayer, layer) for layer in model.decoder.layers]
         self._encoder = [
             (
-                _attention(layer.self_attn, layer.self_attn_residual),
+                _self_attention(layer.self_attn, layer.self_attn_residual),
                 _feed_forward(layer.feed_forward, layer.feed_forward_residual),
             )
             for layer in encoder_layers
         ]
         self._decoder = [
             (
-                _attention(layer.self_attn, layer.self_attn_residual),
-                _attention(layer.cross_attn, layer.cross_attn_residual),
+                _self_attention(layer.self_attn, layer.self_attn_residual),
+                _cross_attention(layer.cross_attn, layer.cross_attn_residual),
                 _feed_forward(layer.feed_forward, layer.feed_forward_residual),
             )
             for layer in decoder_layers
@@ -158,8 +212,12 @@ class InferenceModel:
         self._encoder_norm, self._decoder_norm = model.encoder.norm, model.decoder.norm
         self._memory_keys = _concatenated(*(layer.cross_attn.k_proj for layer in decoder_layers))
         self._memory_values = _concatenated(*(layer.cross_attn.v_proj for layer in decoder_layers))
-        self._output_layer = _concatenated(model.output_layer)
-        self._forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=zeros.device)
+        self._query_weights, self._out_weights, self._out_bias = _folding(
+            [cross_attn for _, cross_attn, _ in self._decoder], self._heads
+        )
+        output_layer = _concatenated(model.output_layer)
+        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=zeros.device)
+        self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
 
     def encode(self, src: Tensor) -> "InferenceState":
         """Encodes sources (B, S) and projects the memory for every decoder layer.
@@ -175,12 +233,38 @@ class InferenceModel:
             longest = int(mask[group].sum(dim=1).max())
             memory[group, :longest] = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
         memory, layers = memory.view(-1, width), len(self._decoder)
-        keys = self._memory_keys(memory).view(size, -1, layers, self._heads, self._d_k)
-        values = self._memory_values(memory).view(size, -1, layers, self._heads, self._d_v)
-        return InferenceState(
-            keys.permute(2, 0, 3, 4, 1).contiguous(),
-            values.permute(2, 0, 3, 1, 4).contiguous(),
-            bias[:, None].repeat(1, self._heads, 1),
+        keys = self._memory_keys(memory).view(size, -1, layers, self._heads, self._d_k).permute(2, 0, 3, 4, 1)
+        values = self._memory_values(memory).view(size, -1, layers, self._heads, self._d_v).permute(2, 0, 3, 1, 4)
+        bias = bias[:, None, None].expand(layers, -1, self._heads, -1, -1)  # (L, B, H, 1, S)
+        past_shape = (size, self._heads, max(self._d_k, self._d_v))
+        if size == 1:
+            return InferenceState(*self._folded(keys, values, bias), past_shape, folded=True)
+        return InferenceState(keys.contiguous(), values.contiguous(), bias.contiguous(), past_shape)
+
+    def _folded(self, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Multiplies the projections around cross-attention into the keys and values of one source.
+
+        For a head, (x W_q + b_q) k^T + bias = x (W_q k^T) + (b_q k^T + bias) are the scores, and the head adds
+        weights (v W_o) to the output; b_o is added to the values of all heads in equal parts, as weights sum to 1.
+        Keys as wide as the model take more multiplications, but a decoding step does with half of the operations.
+
+        Args:
+            keys: (L, 1, H, d_k, S).
+            values: (L, 1, H, S, d_v).
+            bias: (L, 1, H, 1, S).
+
+        Returns:
+            The same, for all heads together: (L, 1, 1, D, H * S), (L, 1, 1, H * S, D) and (L, 1, 1, 1, H * S).
+        """
+        layers = len(self._decoder)
+        scores = self._query_weights @ keys.flatten(0, 2)  # (L * H, D + 1, S), the last of D + 1 from the bias
+        scores = scores.unflatten(0, (layers, -1)).transpose(1, 2).flatten(2)  # (L, D + 1, H * S)
+        width = scores.size(1) - 1
+        values = torch.baddbmm(self._out_bias, values.flatten(0, 2), self._out_weights)  # (L * H, S, D)
+        return (
+            scores[:, None, None, :width],
+            values.view(layers, 1, 1, -1, width),
+            scores[:, None, None, width:] + bias.reshape(layers, 1, 1, 1, -1),
         )
 
     def _encode(self, src: Tensor, bias: Tensor) -> Tensor:
@@ -188,110 +272,123 @@ class InferenceModel:
         x = self._src_embedding(src)
         shape, x = x.shape, x.flatten(0, 1)
         for attn, feed_forward in self._encoder:
-            x = attn.norm.after(x + self._attend_to_source(attn, attn.norm.before(x), bias))
+            heads = self._attend_to_source(attn, attn.norm.before(x), bias)
+            x = attn.norm.after(attn.out.add_to(x, heads))
             x = feed_forward(x)
         return self._encoder_norm(x).view(shape)
 
-    def _attend_to_source(self, attn: _Attention, x: Tensor, bias: Tensor) -> Tensor:
-        """Encoder self-attention: x (B * S, D), bias (B, S + padding)."""
-        size, keys = bias.shape
-        q, k, v = (
-            linear(x).view(size, -1, self._heads, width)
-            for linear, width in ((attn.q, self._d_k), (attn.k, self._d_k), (attn.v, self._d_v))
-        )
-        missing = keys - q.size(1)
+    def _attend_to_source(self, attn: _SelfAttention, x: Tensor, bias: Tensor) -> Tensor:
+        """Encoder self-attention: x (B * S, D), bias (B, S + padding), to (B * S, H * d)."""
+        size, missing = len(bias), bias.size(1) - len(x) // len(bias)
+        projected = attn.project(x).view(3, size, -1, self._heads, attn.weight.size(2) // self._heads)
+        k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
         if missing:
-            k, v = F.pad(k, (0, 0, 0, 0, 0, missing)), F.pad(v, (0, 0, 0, 0, 0, missing))
-        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1)  # (B, H, S, S + padding)
-        heads = scores.add_(bias[:, None, None]).softmax(dim=-1) @ v.transpose(1, 2)
-        return attn.out(heads.transpose(1, 2).reshape(len(x), -1))
+            k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
+        scores = q @ k.transpose(2, 3)  # (B, H, S, S + padding)
+        heads = scores.add_(bias[:, None, None]).softmax(dim=-1) @ v
+        return heads.transpose(1, 2).reshape(len(x), -1)
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
         assert isinstance(state, InferenceState)
-        y = torch.add(self._tgt_positions[position], F.embedding(last, self._tgt_tokens), alpha=self._tgt_scale)
-        past = state.next_position()
+        tokens = self._tgt_tokens.index_select(0, last)
+        y = torch.add(self._tgt_positions[position], tokens, alpha=self._tgt_scale)
+        attend_to_memory = self._attend_to_folded_memory if state.folded else self._attend_to_memory
+        newest, queries, keys, values = state.next_position()
         for i, (self_attn, cross_attn, feed_forward) in enumerate(self._decoder):
-            new = self_attn.norm.before(y)
-            y = self_attn.norm.after(y + self._attend_to_past(self_attn, new, *past[i]))
-            new = cross_attn.norm.before(y)
-            y = cross_attn.norm.after(y + self._attend_to_memory(cross_attn, new, state.src_bias, *state.memory[i]))
+            self_attn.project(self_attn.norm.before(y), out=newest[i])
+            heads = _attend_to_past(queries[i], keys[i], values[i])
+            y = self_attn.norm.after(self_attn.out.add_to(y, heads))
+            y = cross_attn.norm.after(attend_to_memory(cross_attn, y, *state.memory[i]))
             y = feed_forward(y)
-        return self._output_layer(self._decoder_norm(y)).index_fill_(1, self._forbidden, float("-inf"))
+        return self._output_layer(self._decoder_norm(y))
 
-    def _attend_to_past(self, attn: _Attention, y: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Decoder self-attention of y (R, D), whose keys and values become the newest of the past ones, (T, R, H, d).
-
-        One query per row: a matrix product would be a row of dot products, which are quicker said so.
-        """
-        attn.k(y, out=keys[-1].flatten(1))
-        attn.v(y, out=values[-1].flatten(1))
-        q = attn.q(y).view(keys.shape[1:])
-        weights = (q * keys).sum(dim=3).softmax(dim=0)  # (T, R, H)
-        heads = (weights.unsqueeze(3) * values).sum(dim=0)  # (R, H, d_v)
-        return attn.out(heads.flatten(1))
-
-    def _attend_to_memory(self, attn: _Attention, y: Tensor, bias: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Cross-attention of y (R, D): the K hypotheses of a sentence are as many queries of its memory.
+    def _attend_to_memory(self, attn: _CrossAttention, y: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        """Adds cross-attention to y (R, D): the K hypotheses of a sentence are as many queries of its memory.
 
         Keys are (B * H, d_k, S), values (B * H, S, d_v), and bias (B * H, 1, S).
         """
         k = len(y) * self._heads // len(keys)
-        q = attn.q(y).view(-1, k, self._heads, self._d_k).transpose(1, 2).reshape(-1, k, self._d_k)
+        q = attn.q(attn.norm.before(y)).view(-1, k, self._heads, self._d_k).transpose(1, 2).reshape(-1, k, self._d_k)
         heads = torch.baddbmm(bias, q, keys).softmax(dim=-1) @ values  # (B * H, K, d_v)
-        return attn.out(heads.view(-1, self._heads, k, self._d_v).transpose(1, 2).reshape(len(y), -1))
+        return attn.out.add_to(y, heads.view(-1, self._heads, k, self._d_v).transpose(1, 2).reshape(len(y), -1))
+
+    def _attend_to_folded_memory(
+        self, attn: _CrossAttention, y: Tensor, keys: Tensor, values: Tensor, bias: Tensor
+    ) -> Tensor:
+        """The same with keys (B, D, H * S), values (B, H * S, D) and bias (B, 1, H * S) from `_folded`."""
+        x = attn.norm.before(y).view(len(keys), -1, y.size(1))  # (B, K, D)
+        scores = torch.baddbmm(bias, x, keys)
+        weights = scores.view(len(y), self._heads, -1).softmax(dim=-1).view(scores.shape)  # (B, K, H * S)
+        return torch.baddbmm(y.view(x.shape), weights, values).view(y.shape)
+
+
+def _attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Decoder self-attention of q (R, H, d) to keys and values (T, R, H, d), which gives (R, H * d).
+
+    One query per row: a matrix product would be a row of dot products, which are quicker said so.
+    """
+    weights = (q * keys).sum(dim=3).softmax(dim=0)  # (T, R, H)
+    return (weights.unsqueeze(3) * values).sum(dim=0).flatten(1)
 
 
 class InferenceState:
     """What decoding step by step keeps of one batch; a `SearchState`.
 
     Args:
-        keys: Of the memory, for all decoder layers, (L, B, H, d_k, S).
-        values: (L, B, H, S, d_v).
-        src_bias: (B, H, S), 0 where attending is allowed and -inf where not.
+        keys: Of the memory, for all decoder layers, (L, B, H, d_k, S); if folded, (L, B, 1, D, H * S).
+        values: (L, B, H, S, d_v); if folded, (L, B, 1, H * S, D).
+        bias: (L, B, H, 1, S), 0 where attending is allowed and -inf where not; if folded, (L, B, 1, 1, H * S).
+        past_shape: (B, H, d) of the past keys, and values, of a layer and position.
+        folded: Whether the projections around cross-attention are part of keys, values and bias.
     """
 
-    def __init__(self, keys: Tensor, values: Tensor, src_bias: Tensor) -> None:
-        layers, size, heads, d_k, _ = keys.shape
-        self._keys, self._values, self._bias = keys, values, src_bias
-        self._past_keys = keys.new_empty(_FIRST_CAPACITY, layers, size, heads, d_k)
-        self._past_values = keys.new_empty(_FIRST_CAPACITY, layers, size, heads, values.size(4))
-        self._length = 0
+    def __init__(
+        self, keys: Tensor, values: Tensor, bias: Tensor, past_shape: tuple[int, int, int], folded: bool = False
+    ) -> None:
+        self.folded = folded
+        self._memory = (keys, values, bias)
         self._view_memory()
+        self._planes_each = 2 * len(keys)  # of a position: keys and values for each layer
+        self._past = keys.new_empty(self._planes_each * _FIRST_CAPACITY + 1, *past_shape)
+        self._length = 0
 
     def _view_memory(self) -> None:
-        keys, values = self._keys.flatten(1, 2), self._values.flatten(1, 2)
-        self.memory = list(zip(keys.unbind(), values.unbind(), strict=True))
-        """For each layer keys (B * H, d_k, S) and values (B * H, S, d_v)."""
-        self.src_bias = self._bias.flatten(0, 1).unsqueeze(1)
-        """(B * H, 1, S)."""
+        self.memory = list(zip(*(tensor.flatten(1, 2).unbind() for tensor in self._memory), strict=True))
+        """For each layer keys (B * H, d_k, S), values (B * H, S, d_v) and bias (B * H, 1, S); if folded, see there."""
 
-    def next_position(self) -> list[tuple[Tensor, Tensor]]:
+    def next_position(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]]:
         """Makes room for one more position.
 
+        Past keys and values are planes (R, H, d) of one tensor: keys and values of the first layer, of the second, .. at
+        the first position, then the same at the second. A layer's queries are written where the next layer's keys will
+        be: so keys, values and queries are neighbours, and the result of one product.
+
         Returns:
-            For each layer past keys (T, R, H, d_k) and values (T, R, H, d_v), the last of which are to be written.
+            For each layer where its keys, values and queries (3, R, H * d) are to be written; then, to be read,
+            the queries (R, H, d), past keys (T, R, H, d) and past values (T, R, H, d).
         """
-        if self._length == len(self._past_keys):
-            self._past_keys = torch.cat([self._past_keys, torch.empty_like(self._past_keys)])
-            self._past_values = torch.cat([self._past_values, torch.empty_like(self._past_values)])
+        start = self._length * self._planes_each
+        end = start + self._planes_each
+        if start + 1 == len(self._past):
+            self._past = torch.cat([self._past, torch.empty_like(self._past[1:])])
         self._length += 1
-        keys, values = self._past_keys[: self._length], self._past_values[: self._length]
-        return list(zip(keys.unbind(1), values.unbind(1), strict=True))
+        newest = self._past[start : end + 1]
+        past = self._past[:end].unflatten(0, (self._length, -1)).unbind(1)
+        return (
+            newest.flatten(2).unfold(0, 3, 2).movedim(3, 1).unbind(),
+            newest[2::2].unbind(),
+            past[0::2],
+            past[1::2],
+        )
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
         if sentences is not None:
-            self._keys = self._keys.index_select(1, sentences)
-            self._values = self._values.index_select(1, sentences)
-            self._bias = self._bias.index_select(0, sentences)
+            keys, values, bias = self._memory
+            self._memory = tuple(tensor.index_select(1, sentences) for tensor in (keys, values, bias))
             self._view_memory()
-        self._past_keys = _rows_of(self._past_keys, rows, self._length)
-        self._past_values = _rows_of(self._past_values, rows, self._length)
-
-
-def _rows_of(past: Tensor, rows: Tensor, length: int) -> Tensor:
-    """The rows (dimension 2) of `length` positions, with room for as many as `past` has."""
-    moved = past.new_empty(*past.shape[:2], len(rows), *past.shape[3:])
-    torch.index_select(past[:length], 2, rows, out=moved[:length])
-    return moved
+        written = self._length * self._planes_each
+        past = self._past.new_empty(len(self._past), len(rows), *self._past.shape[2:])
+        torch.index_select(self._past[:written], 1, rows, out=past[:written])
+        self._past = past
