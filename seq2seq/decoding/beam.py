@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .search import Hypothesis, SearchState, Step, finished, force_eos, largest, length_normaliser
+from .search import Hypothesis, SearchState, Step, finished, force_eos, largest, length_normaliser, log_softmax
 
 IMPOSSIBLE = float("-inf")
 
@@ -47,40 +47,44 @@ def beam_search(
     limits = torch.tensor(max_lengths, dtype=torch.long, device=device)
     ended = EndedHypotheses(len(active), n_best, eos_id, length_penalty, device)
     log_prob = torch.zeros(len(active), 1, device=device)  # a sentence begins with one hypothesis, then has K
-    ids = torch.full((len(active), 1), bos_id, device=device)
+    last = torch.full((len(active),), bos_id, device=device)
+    ids = last.unsqueeze(1)  # (A * K, T)
     first_limit, position = min(max_lengths, default=0), 0
     while len(active):
-        log_probs = step(ids[:, -1], position, state).float().log_softmax(dim=-1)  # (A * K, V)
-        at_limit = limits <= position + 1
-        if position + 1 >= first_limit:
-            log_probs = force_eos(log_probs, at_limit.repeat_interleave(log_prob.size(1)), eos_id)
+        log_probs = log_softmax(step(last, position, state))  # (A * K, V)
+        position += 1
+        some_at_limit = position >= first_limit
+        if some_at_limit:
+            log_probs = force_eos(log_probs, (limits <= position).repeat_interleave(log_prob.size(1)), eos_id)
         best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=bos_id)  # (A, 2K) each
         is_eos = tokens == eos_id
-        ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
-
-        kept = _first_open(is_eos, k)  # (A, K)
-        log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
-        done = (ended.count >= k) | at_limit | (log_prob[:, 0] == IMPOSSIBLE)
         going_on = None
-        if bool(done.any()):
-            for i in done.nonzero().squeeze(1).tolist():
-                results[int(active[i])] = ended.hypotheses(i)
-            going_on = (~done).nonzero().squeeze(1)
-            active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
-            rows, tokens = rows[going_on], tokens[going_on]
-            ended.select(going_on)
-        ids = torch.cat([ids[rows.view(-1)], tokens.view(-1, 1)], dim=1)
-        state.reorder(rows.view(-1), going_on)
-        position += 1
+        if some_at_limit or bool(is_eos.any()):
+            ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
+            kept = _first_open(is_eos, k)  # (A, K)
+            log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
+            done = (ended.count >= k) | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
+            if bool(done.any()):
+                for i in done.nonzero().squeeze(1).tolist():
+                    results[int(active[i])] = ended.hypotheses(i)
+                going_on = (~done).nonzero().squeeze(1)
+                active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
+                rows, tokens = rows[going_on], tokens[going_on]
+                ended.select(going_on)
+        else:
+            log_prob, rows, tokens = best[:, :k], rows[:, :k], tokens[:, :k]
+        rows, last = rows.flatten(), tokens.flatten()
+        ids = torch.cat([ids.index_select(0, rows), last.unsqueeze(1)], dim=1)
+        state.reorder(rows, going_on)
     return results
 
 
 def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest one-token extensions of each sentence's hypotheses, found among the likeliest of each hypothesis.
+    """The likeliest one-token extensions of each sentence's hypotheses.
 
     Args:
         log_prob: (A, K), of the hypotheses.
-        log_probs: (A * K, V), of their next tokens.
+        log_probs: (A * K, V), of their next tokens; overwritten.
         count: How many extensions of each sentence.
         filler: Token of impossible extensions, which fill up where a small vocabulary has fewer.
 
@@ -88,11 +92,12 @@ def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler
         Log-probabilities, likeliest first, the rows they extend and their tokens; each (A, count).
     """
     sentences, k = log_prob.shape
-    gained, tokens = largest(log_probs, min(count, log_probs.size(1)))
-    totals = (log_prob.view(-1, 1) + gained).view(sentences, -1)
-    best, flat = totals.topk(min(count, totals.size(1)), dim=1)
-    beams, tokens = flat // gained.size(1), tokens.view(sentences, -1).gather(1, flat)
-    rows = beams + torch.arange(0, sentences * k, k, device=beams.device)[:, None]
+    width = log_probs.size(1)
+    totals = log_probs.add_(log_prob.reshape(-1, 1)).view(sentences, -1)  # (A, K * V)
+    best, flat = largest(totals, min(count, totals.size(1)))
+    beams = flat // width
+    tokens = flat - beams * width
+    rows = beams + torch.arange(0, sentences * k, k, device=beams.device)[:, None] if sentences > 1 else beams
     missing = count - best.size(1)
     if missing:
         best = F.pad(best, (0, missing), value=IMPOSSIBLE)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .search import Hypothesis, SearchState, Step, finished, largest
+from .search import Hypothesis, SearchState, Step, finished, largest, log_softmax
 
 Choose = Callable[[Tensor, list[int], int], Tensor]
 """Picks each row's token (R,) from log-probabilities (R, V), the rows' sentence numbers and the position."""
@@ -53,7 +53,7 @@ def extend_greedily(
     last = torch.full((len(sentences),), bos_id, device=device)
     position = 0
     while open_rows:
-        log_probs = step(last, position, state).float().log_softmax(dim=-1)  # (R, V)
+        log_probs = log_softmax(step(last, position, state))  # (R, V)
         last = choose(log_probs, sentences, position)
         if position + 1 >= first_limit:
             at_limit = torch.tensor([position + 1 >= max_lengths[i] for i in sentences], device=device)

@@ -42,13 +42,13 @@ class _Linear(NamedTuple):
     weight: Tensor
     bias: Tensor
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """(N, in) to (N, out)."""
-        return torch.addmm(self.bias, x, self.weight)
+    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """(N, in) to (N, out), written where `out` says."""
+        return torch.addmm(self.bias, x, self.weight, out=out)
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
-        """The residual sum: (N, out) and x (N, in) to (N, out)."""
-        return torch.addmm(residual, x, self.weight).add_(self.bias)
+        """The residual sum, in place: (N, out) and x (N, in) to (N, out)."""
+        return residual.addmm_(x, self.weight).add_(self.bias)
 
 
 def _bias(linear: nn.Linear) -> Tensor:
@@ -84,7 +84,14 @@ class _Norm(NamedTuple):
 
 def _norm(residual: Residual) -> _Norm:
     norm = residual.norm
-    return _Norm(norm.weight, norm.bias, norm.eps, residual.pre_norm)
+    return _Norm(norm.weight.detach(), norm.bias.detach(), norm.eps, residual.pre_norm)
+
+
+def _final_norm(norm: nn.Module) -> _Norm | None:
+    """What a stack of layers ends in; None for post-norm layers, which need nothing more."""
+    if not isinstance(norm, nn.LayerNorm):
+        return None
+    return _Norm(norm.weight.detach(), norm.bias.detach(), norm.eps, pre_norm=True)
 
 
 class _SelfAttention(NamedTuple):
@@ -113,7 +120,7 @@ class _FeedForward(NamedTuple):
     activation: str
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The whole sub-layer, (N, D) to (N, D)."""
+        """The whole sub-layer, (N, D) to (N, D), in place before a norm."""
         hidden = self.linear_1(self.norm.before(x))
         if self.activation == "swiglu":
             gate, hidden = hidden.chunk(2, dim=1)
@@ -209,7 +216,7 @@ class InferenceModel:
             )
             for layer in decoder_layers
         ]
-        self._encoder_norm, self._decoder_norm = model.encoder.norm, model.decoder.norm
+        self._encoder_norm, self._decoder_norm = _final_norm(model.encoder.norm), _final_norm(model.decoder.norm)
         self._memory_keys = _concatenated(*(layer.cross_attn.k_proj for layer in decoder_layers))
         self._memory_values = _concatenated(*(layer.cross_attn.v_proj for layer in decoder_layers))
         self._query_weights, self._out_weights, self._out_bias = _folding(
@@ -275,7 +282,7 @@ class InferenceModel:
             heads = self._attend_to_source(attn, attn.norm.before(x), bias)
             x = attn.norm.after(attn.out.add_to(x, heads))
             x = feed_forward(x)
-        return self._encoder_norm(x).view(shape)
+        return (x if self._encoder_norm is None else self._encoder_norm(x)).view(shape)
 
     def _attend_to_source(self, attn: _SelfAttention, x: Tensor, bias: Tensor) -> Tensor:
         """Encoder self-attention: x (B * S, D), bias (B, S + padding), to (B * S, H * d)."""
@@ -289,7 +296,7 @@ class InferenceModel:
         return heads.transpose(1, 2).reshape(len(x), -1)
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
-        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
+        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V), for use until the next step."""
         assert isinstance(state, InferenceState)
         tokens = self._tgt_tokens.index_select(0, last)
         y = torch.add(self._tgt_positions[position], tokens, alpha=self._tgt_scale)
@@ -301,10 +308,11 @@ class InferenceModel:
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = cross_attn.norm.after(attend_to_memory(cross_attn, y, *state.memory[i]))
             y = feed_forward(y)
-        return self._output_layer(self._decoder_norm(y))
+        y = y if self._decoder_norm is None else self._decoder_norm(y)
+        return self._output_layer(y, out=state.room_for_logits(len(y), self._output_layer.bias.size(0)))
 
     def _attend_to_memory(self, attn: _CrossAttention, y: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        """Adds cross-attention to y (R, D): the K hypotheses of a sentence are as many queries of its memory.
+        """Adds cross-attention to y (R, D), in place: the K hypotheses of a sentence are as many queries of its memory.
 
         Keys are (B * H, d_k, S), values (B * H, S, d_v), and bias (B * H, 1, S).
         """
@@ -320,7 +328,8 @@ class InferenceModel:
         x = attn.norm.before(y).view(len(keys), -1, y.size(1))  # (B, K, D)
         scores = torch.baddbmm(bias, x, keys)
         weights = scores.view(len(y), self._heads, -1).softmax(dim=-1).view(scores.shape)  # (B, K, H * S)
-        return torch.baddbmm(y.view(x.shape), weights, values).view(y.shape)
+        y.view(x.shape).baddbmm_(weights, values)
+        return y
 
 
 def _attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -352,10 +361,18 @@ class InferenceState:
         self._planes_each = 2 * len(keys)  # of a position: keys and values for each layer
         self._past = keys.new_empty(self._planes_each * _FIRST_CAPACITY + 1, *past_shape)
         self._length = 0
+        # Large tensors that come and go cost as much time as what is written to them.
+        self._former_past = self._logits = keys.new_empty(0)
 
     def _view_memory(self) -> None:
         self.memory = list(zip(*(tensor.flatten(1, 2).unbind() for tensor in self._memory), strict=True))
         """For each layer keys (B * H, d_k, S), values (B * H, S, d_v) and bias (B * H, 1, S); if folded, see there."""
+
+    def room_for_logits(self, rows: int, vocabulary: int) -> Tensor:
+        """The tensor (R, V) to write logits to, over those of an earlier step."""
+        if self._logits.numel() < rows * vocabulary:
+            self._logits = self._logits.new_empty(rows * vocabulary)
+        return self._logits[: rows * vocabulary].view(rows, vocabulary)
 
     def next_position(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]]:
         """Makes room for one more position.
@@ -373,14 +390,12 @@ class InferenceState:
         if start + 1 == len(self._past):
             self._past = torch.cat([self._past, torch.empty_like(self._past[1:])])
         self._length += 1
+        _, rows, heads, width = self._past.shape
         newest = self._past[start : end + 1]
-        past = self._past[:end].unflatten(0, (self._length, -1)).unbind(1)
-        return (
-            newest.flatten(2).unfold(0, 3, 2).movedim(3, 1).unbind(),
-            newest[2::2].unbind(),
-            past[0::2],
-            past[1::2],
-        )
+        plane = rows * heads * width
+        written = newest.as_strided((self._planes_each // 2, 3, rows, heads * width), (2 * plane, plane, heads * width, 1))
+        past = self._past[:end].view(self._length, self._planes_each, rows, heads, width).unbind(1)
+        return written.unbind(), newest[2::2].unbind(), past[0::2], past[1::2]
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
@@ -388,7 +403,10 @@ class InferenceState:
             keys, values, bias = self._memory
             self._memory = tuple(tensor.index_select(1, sentences) for tensor in (keys, values, bias))
             self._view_memory()
+        shape = (len(self._past), len(rows), *self._past.shape[2:])
+        if self._former_past.numel() < math.prod(shape):
+            self._former_past = self._past.new_empty(math.prod(shape))
+        moved = self._former_past[: math.prod(shape)].view(shape)
         written = self._length * self._planes_each
-        past = self._past.new_empty(len(self._past), len(rows), *self._past.shape[2:])
-        torch.index_select(self._past[:written], 1, rows, out=past[:written])
-        self._past = past
+        torch.index_select(self._past[:written], 1, rows, out=moved[:written])
+        self._past, self._former_past = moved, self._past.view(-1)

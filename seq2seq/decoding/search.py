@@ -8,6 +8,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 class SearchState(Protocol):
@@ -56,30 +57,40 @@ def finished(ids: list[int], log_prob: float, alpha: float) -> Hypothesis:
     return Hypothesis(ids, log_prob, log_prob / length_normaliser(len(ids) + 1, alpha))
 
 
-_GROUPS = 100
-"""Groups that a long row is divided into to find its largest elements."""
+_GROUP = 64
+"""Neighbours that are looked at together in a long row to find its largest elements."""
+_LONG_ROW = 2000
+"""Elements from which a row counts as long."""
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest elements of each row of x (R, V), in falling order, and where they stand; each (R, k).
 
-    torch's `topk` and `argmax` look at the elements of a row one by one. Where that takes long, each row is divided
-    into groups, whose maxima are found many at a time; the k largest elements are in k groups with the largest maxima.
+    torch's `topk` and `argmax` look at the elements of a long row one by one. NumPy's `argmax` takes many at a time;
+    for more elements than one, a row is divided into groups, whose maxima torch finds many at a time: the k largest
+    elements are in k groups with the largest maxima.
     """
-    size = x.size(1) // _GROUPS
-    if x.device.type != "cpu" or k >= _GROUPS or size * x.size(0) < 4 * _GROUPS:
+    width = x.size(1)
+    if x.device.type != "cpu" or width < max(_LONG_ROW, 2 * k * _GROUP):
         return x.topk(k, dim=1)
-    grouped = x[:, : size * _GROUPS].unflatten(1, (size, _GROUPS))  # a group is a column, (R, size, groups)
-    groups = grouped.amax(dim=1).topk(k, dim=1).indices  # (R, k)
-    candidates = grouped.gather(2, groups[:, None].expand(-1, size, -1)).flatten(start_dim=1)  # (R, size * k)
-    places = (torch.arange(size, device=x.device)[:, None] * _GROUPS + groups[:, None]).flatten(start_dim=1)
-    rest = x[:, size * _GROUPS :]
-    if rest.size(1):
-        candidates = torch.cat([candidates, rest], dim=1)
-        behind = torch.arange(size * _GROUPS, x.size(1), device=x.device)
-        places = torch.cat([places, behind.expand(len(x), -1)], dim=1)
-    best = candidates.topk(k, dim=1)
-    return best.values, places.gather(1, best.indices)
+    if k == 1:
+        place = torch.from_numpy(x.numpy().argmax(axis=1, keepdims=True))
+        return x.gather(1, place), place
+    count = width // _GROUP
+    grouped = x[:, : count * _GROUP].unflatten(1, (count, _GROUP))  # (R, groups, 64)
+    groups = grouped.amax(dim=2).topk(k, dim=1).indices  # (R, k)
+    candidates = grouped.gather(1, groups.unsqueeze(2).expand(-1, -1, _GROUP)).flatten(1)  # (R, k * 64)
+    rest = x[:, count * _GROUP :]  # (R, fewer than 64)
+    if rest.size(1):  # it is one more group, which follows the chosen ones
+        candidates, groups = torch.cat([candidates, rest], dim=1), F.pad(groups, (0, 1), value=count)
+    values, chosen = candidates.topk(k, dim=1)
+    return values, groups.gather(1, chosen // _GROUP) * _GROUP + chosen % _GROUP
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Log-probabilities (R, V) of logits (R, V), in their place if they are float32: new memory costs as much time."""
+    logits = logits.float()
+    return torch.log_softmax(logits, dim=-1, out=logits)
 
 
 def force_eos(log_probs: Tensor, at_limit: Tensor, eos_id: int) -> Tensor:
