@@ -45,12 +45,12 @@ def beam_search(
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
     active = torch.arange(len(max_lengths), device=device)  # (A,) the sentences still searched for
     limits = torch.tensor(max_lengths, dtype=torch.long, device=device)
-    ended = EndedHypotheses(len(active), n_best, eos_id, length_penalty, device)
-    log_prob = torch.zeros(len(active), 1, device=device)  # a sentence begins with one hypothesis, then has K
-    last = torch.full((len(active),), bos_id, device=device)
+    ended = EndedHypotheses(active.size(0), n_best, eos_id, length_penalty, device)
+    log_prob = torch.zeros(active.size(0), 1, device=device)  # a sentence begins with one hypothesis, then has K
+    last = torch.full((active.size(0),), bos_id, device=device)
     ids = last.unsqueeze(1)  # (A * K, T)
     first_limit, position = min(max_lengths, default=0), 0
-    while len(active):
+    while active.size(0):
         log_probs = log_softmax(step(last, position, state))  # (A * K, V)
         position += 1
         some_at_limit = position >= first_limit

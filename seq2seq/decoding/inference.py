@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..model.attention import MultiHeadAttention
+from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
 from ..model.layers import DecoderLayer, EncoderLayer, Residual
 from ..model.transformer import Transformer
@@ -65,13 +66,14 @@ def _concatenated(*linears: nn.Linear) -> _Linear:
 class _Norm(NamedTuple):
     """LayerNorm, before or after a sub-layer."""
 
+    shape: tuple[int, ...]
     weight: Tensor
     bias: Tensor
     eps: float
     pre_norm: bool
 
     def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
 
     def before(self, x: Tensor) -> Tensor:
         """What the sub-layer reads."""
@@ -82,16 +84,34 @@ class _Norm(NamedTuple):
         return x if self.pre_norm else self(x)
 
 
-def _norm(residual: Residual) -> _Norm:
-    norm = residual.norm
-    return _Norm(norm.weight.detach(), norm.bias.detach(), norm.eps, residual.pre_norm)
+def _norm(norm: nn.LayerNorm, pre_norm: bool) -> _Norm:
+    return _Norm(norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps, pre_norm)
 
 
 def _final_norm(norm: nn.Module) -> _Norm | None:
     """What a stack of layers ends in; None for post-norm layers, which need nothing more."""
-    if not isinstance(norm, nn.LayerNorm):
-        return None
-    return _Norm(norm.weight.detach(), norm.bias.detach(), norm.eps, pre_norm=True)
+    return _norm(norm, pre_norm=True) if isinstance(norm, nn.LayerNorm) else None
+
+
+class _Embedding(NamedTuple):
+    """Vectors of tokens (V, D), to be multiplied by `scale`, and of positions (max_seq_len, D)."""
+
+    tokens: Tensor
+    scale: float
+    positions: Tensor
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Sentences (B, S) to (B, S, D)."""
+        size, length = ids.shape
+        tokens = self.tokens.index_select(0, ids.flatten()).view(size, length, -1)
+        return torch.add(self.positions[:length], tokens, alpha=self.scale)
+
+
+def _embedding(embedding: Embedding) -> _Embedding:
+    tokens, length = embedding.tokens.weight.detach(), embedding.max_seq_len
+    positions = embedding.positions
+    none = tokens.new_zeros(1, 1).expand(length, tokens.size(1))
+    return _Embedding(tokens, embedding.scale, none if positions is None else positions(0, length).detach())
 
 
 class _SelfAttention(NamedTuple):
@@ -130,6 +150,10 @@ class _FeedForward(NamedTuple):
         return self.norm.after(self.linear_2.add_to(x, hidden))
 
 
+_LayerMemory = tuple[Tensor, Tensor, Tensor]
+"""What cross-attention of one layer reads: keys, values, and a bias of the scores, -inf at padding."""
+
+
 def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
     """(.., H * narrow) to (.., H * width), each head filled up with zeros."""
     x = x.unflatten(-1, (heads, -1))
@@ -142,7 +166,7 @@ def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttent
     k, v, q = (_concatenated(linear) for linear in (attn.k_proj, attn.v_proj, attn.q_proj))
     q = _Linear(q.weight / math.sqrt(d_k), q.bias / math.sqrt(d_k))
     return _SelfAttention(
-        _norm(residual),
+        _norm(residual.norm, residual.pre_norm),
         torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
         torch.stack([_heads_widened(linear.bias[None], heads, width) for linear in (k, v, q)]),
         _Linear(_heads_widened(attn.out_proj.weight, heads, width).t().contiguous(), _bias(attn.out_proj)),
@@ -151,13 +175,13 @@ def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttent
 
 def _cross_attention(attn: MultiHeadAttention, residual: Residual) -> _CrossAttention:
     q, scale = _concatenated(attn.q_proj), 1 / math.sqrt(attn.q_proj.out_features // attn.num_heads)
-    return _CrossAttention(_norm(residual), _Linear(q.weight * scale, q.bias * scale), _concatenated(attn.out_proj))
+    return _CrossAttention(_norm(residual.norm, residual.pre_norm), _Linear(q.weight * scale, q.bias * scale), _concatenated(attn.out_proj))
 
 
 def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward:
     gates = [] if feed_forward.gate is None else [feed_forward.gate]
     return _FeedForward(
-        _norm(residual),
+        _norm(residual.norm, residual.pre_norm),
         _concatenated(*gates, feed_forward.linear_1),
         _concatenated(feed_forward.linear_2),
         feed_forward.activation,
@@ -194,11 +218,8 @@ class InferenceModel:
         config = model.config
         self._pad_id = model.pad_id
         self._heads, self._d_k, self._d_v = config.num_heads, config.key_size, config.value_size
-        self._src_embedding, self._tgt_tokens = model.src_embedding, model.tgt_embedding.tokens.weight.detach()
-        self._tgt_scale = model.tgt_embedding.scale
-        positions = model.tgt_embedding.positions
-        zeros = self._tgt_tokens.new_zeros(config.max_seq_len, config.d_model)
-        self._tgt_positions = (zeros if positions is None else positions(0, config.max_seq_len)).unbind()
+        self._src_embedding, self._tgt_embedding = _embedding(model.src_embedding), _embedding(model.tgt_embedding)
+        self._tgt_positions = self._tgt_embedding.positions.unbind()
         encoder_layers = [cast(EncoderLayer, layer) for layer in model.encoder.layers]
         decoder_layers = [cast(DecoderLayer, layer) for layer in model.decoder.layers]
         self._encoder = [
@@ -223,7 +244,7 @@ class InferenceModel:
             [cross_attn for _, cross_attn, _ in self._decoder], self._heads
         )
         output_layer = _concatenated(model.output_layer)
-        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=zeros.device)
+        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
         self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
 
     def encode(self, src: Tensor) -> "InferenceState":
@@ -231,47 +252,52 @@ class InferenceModel:
 
         Neighbours are encoded together, so that sources in order of length need little padding.
         """
-        size, width = src.size(0), self._tgt_tokens.size(1)
-        mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - src.size(1), 0)))  # (B, S)
-        bias = torch.zeros_like(mask, dtype=self._tgt_tokens.dtype).masked_fill_(~mask, float("-inf"))
-        memory = self._tgt_tokens.new_zeros(*mask.shape, width)
-        for start in range(0, size, _ENCODED_TOGETHER):
-            group = slice(start, start + _ENCODED_TOGETHER)
-            longest = int(mask[group].sum(dim=1).max())
-            memory[group, :longest] = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
-        memory, layers = memory.view(-1, width), len(self._decoder)
+        size, length = src.shape
+        mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
+        bias = torch.where(mask, 0.0, float("-inf"))
+        if size == 1:
+            memory = F.pad(self._encode(src, bias), (0, 0, 0, mask.size(1) - length))
+        else:
+            memory = self._src_embedding.tokens.new_zeros(*mask.shape, self._src_embedding.tokens.size(1))
+            for start in range(0, size, _ENCODED_TOGETHER):
+                group = slice(start, start + _ENCODED_TOGETHER)
+                longest = int(mask[group].sum(dim=1).max())
+                memory[group, :longest] = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
+        memory, layers = memory.flatten(0, 1), len(self._decoder)
         keys = self._memory_keys(memory).view(size, -1, layers, self._heads, self._d_k).permute(2, 0, 3, 4, 1)
         values = self._memory_values(memory).view(size, -1, layers, self._heads, self._d_v).permute(2, 0, 3, 1, 4)
-        bias = bias[:, None, None].expand(layers, -1, self._heads, -1, -1)  # (L, B, H, 1, S)
-        past_shape = (size, self._heads, max(self._d_k, self._d_v))
+        past = memory.new_empty(2 * layers * _FIRST_CAPACITY + 1, size, self._heads, max(self._d_k, self._d_v))
         if size == 1:
-            return InferenceState(*self._folded(keys, values, bias), past_shape, folded=True)
-        return InferenceState(keys.contiguous(), values.contiguous(), bias.contiguous(), past_shape)
+            return InferenceState(past, folded=self._folded(keys.squeeze(1), values.squeeze(1), bias))
+        bias = bias[:, None, None].expand(layers, -1, self._heads, -1, -1)  # (L, B, H, 1, S)
+        return InferenceState(past, (keys.contiguous(), values.contiguous(), bias.contiguous()))
 
-    def _folded(self, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Multiplies the projections around cross-attention into the keys and values of one source.
+    def _folded(self, keys: Tensor, values: Tensor, bias: Tensor) -> list[_LayerMemory]:
+        """Multiplies the projections around cross-attention into the keys and values of a source.
 
         For a head, (x W_q + b_q) k^T + bias = x (W_q k^T) + (b_q k^T + bias) are the scores, and the head adds
         weights (v W_o) to the output; b_o is added to the values of all heads in equal parts, as weights sum to 1.
         Keys as wide as the model take more multiplications, but a decoding step does with half of the operations.
 
         Args:
-            keys: (L, 1, H, d_k, S).
-            values: (L, 1, H, S, d_v).
-            bias: (L, 1, H, 1, S).
+            keys: (L, H, d_k, S).
+            values: (L, H, S, d_v).
+            bias: (1, S).
 
         Returns:
-            The same, for all heads together: (L, 1, 1, D, H * S), (L, 1, 1, H * S, D) and (L, 1, 1, 1, H * S).
+            For each layer keys (D, H * S), values (H * S, D) and bias (H * S).
         """
-        layers = len(self._decoder)
-        scores = self._query_weights @ keys.flatten(0, 2)  # (L * H, D + 1, S), the last of D + 1 from the bias
-        scores = scores.unflatten(0, (layers, -1)).transpose(1, 2).flatten(2)  # (L, D + 1, H * S)
-        width = scores.size(1) - 1
-        values = torch.baddbmm(self._out_bias, values.flatten(0, 2), self._out_weights)  # (L * H, S, D)
-        return (
-            scores[:, None, None, :width],
-            values.view(layers, 1, 1, -1, width),
-            scores[:, None, None, width:] + bias.reshape(layers, 1, 1, 1, -1),
+        layers, heads = keys.shape[:2]
+        scores = self._query_weights @ keys.flatten(0, 1)  # (L * H, D + 1, S), the last of D + 1 from the bias
+        scores = scores.view(layers, heads, *scores.shape[1:]).transpose(1, 2)  # (L, D + 1, H, S)
+        values = torch.baddbmm(self._out_bias, values.flatten(0, 1), self._out_weights)  # (L * H, S, D)
+        return list(
+            zip(
+                scores[:, :-1].flatten(2).unbind(),
+                values.view(layers, -1, values.size(2)).unbind(),
+                (scores[:, -1] + bias).flatten(1).unbind(),
+                strict=True,
+            )
         )
 
     def _encode(self, src: Tensor, bias: Tensor) -> Tensor:
@@ -286,50 +312,50 @@ class InferenceModel:
 
     def _attend_to_source(self, attn: _SelfAttention, x: Tensor, bias: Tensor) -> Tensor:
         """Encoder self-attention: x (B * S, D), bias (B, S + padding), to (B * S, H * d)."""
-        size, missing = len(bias), bias.size(1) - len(x) // len(bias)
+        size, keys = bias.shape
         projected = attn.project(x).view(3, size, -1, self._heads, attn.weight.size(2) // self._heads)
         k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
+        missing = keys - q.size(2)
         if missing:
             k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
         scores = q @ k.transpose(2, 3)  # (B, H, S, S + padding)
         heads = scores.add_(bias[:, None, None]).softmax(dim=-1) @ v
-        return heads.transpose(1, 2).reshape(len(x), -1)
+        return heads.transpose(1, 2).reshape(x.size(0), -1)
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V), for use until the next step."""
         assert isinstance(state, InferenceState)
-        tokens = self._tgt_tokens.index_select(0, last)
-        y = torch.add(self._tgt_positions[position], tokens, alpha=self._tgt_scale)
+        tokens = self._tgt_embedding.tokens.index_select(0, last)
+        y = torch.add(self._tgt_positions[position], tokens, alpha=self._tgt_embedding.scale)
         attend_to_memory = self._attend_to_folded_memory if state.folded else self._attend_to_memory
         newest, queries, keys, values = state.next_position()
         for i, (self_attn, cross_attn, feed_forward) in enumerate(self._decoder):
             self_attn.project(self_attn.norm.before(y), out=newest[i])
             heads = _attend_to_past(queries[i], keys[i], values[i])
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
-            y = cross_attn.norm.after(attend_to_memory(cross_attn, y, *state.memory[i]))
+            y = cross_attn.norm.after(attend_to_memory(cross_attn, y, state.memory[i]))
             y = feed_forward(y)
         y = y if self._decoder_norm is None else self._decoder_norm(y)
-        return self._output_layer(y, out=state.room_for_logits(len(y), self._output_layer.bias.size(0)))
+        return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0)))
 
-    def _attend_to_memory(self, attn: _CrossAttention, y: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    def _attend_to_memory(self, attn: _CrossAttention, y: Tensor, memory: _LayerMemory) -> Tensor:
         """Adds cross-attention to y (R, D), in place: the K hypotheses of a sentence are as many queries of its memory.
 
         Keys are (B * H, d_k, S), values (B * H, S, d_v), and bias (B * H, 1, S).
         """
-        k = len(y) * self._heads // len(keys)
+        keys, values, bias = memory
+        rows = y.size(0)
+        k = rows * self._heads // keys.size(0)
         q = attn.q(attn.norm.before(y)).view(-1, k, self._heads, self._d_k).transpose(1, 2).reshape(-1, k, self._d_k)
         heads = torch.baddbmm(bias, q, keys).softmax(dim=-1) @ values  # (B * H, K, d_v)
-        return attn.out.add_to(y, heads.view(-1, self._heads, k, self._d_v).transpose(1, 2).reshape(len(y), -1))
+        return attn.out.add_to(y, heads.view(-1, self._heads, k, self._d_v).transpose(1, 2).reshape(rows, -1))
 
-    def _attend_to_folded_memory(
-        self, attn: _CrossAttention, y: Tensor, keys: Tensor, values: Tensor, bias: Tensor
-    ) -> Tensor:
-        """The same with keys (B, D, H * S), values (B, H * S, D) and bias (B, 1, H * S) from `_folded`."""
-        x = attn.norm.before(y).view(len(keys), -1, y.size(1))  # (B, K, D)
-        scores = torch.baddbmm(bias, x, keys)
-        weights = scores.view(len(y), self._heads, -1).softmax(dim=-1).view(scores.shape)  # (B, K, H * S)
-        y.view(x.shape).baddbmm_(weights, values)
-        return y
+    def _attend_to_folded_memory(self, attn: _CrossAttention, y: Tensor, memory: _LayerMemory) -> Tensor:
+        """The same where all rows are of one source: keys (D, H * S), values (H * S, D) and bias (H * S)."""
+        keys, values, bias = memory
+        scores = torch.addmm(bias, attn.norm.before(y), keys)  # (R, H * S)
+        weights = scores.view(y.size(0), self._heads, -1).softmax(dim=-1)
+        return y.addmm_(weights.view(scores.shape), values)
 
 
 def _attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -337,36 +363,40 @@ def _attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
     One query per row: a matrix product would be a row of dot products, which are quicker said so.
     """
-    weights = (q * keys).sum(dim=3).softmax(dim=0)  # (T, R, H)
-    return (weights.unsqueeze(3) * values).sum(dim=0).flatten(1)
+    weights = (q * keys).sum(dim=3, keepdim=True).softmax(dim=0)  # (T, R, H, 1)
+    return (weights * values).sum(dim=0).flatten(1)
 
 
 class InferenceState:
     """What decoding step by step keeps of one batch; a `SearchState`.
 
     Args:
-        keys: Of the memory, for all decoder layers, (L, B, H, d_k, S); if folded, (L, B, 1, D, H * S).
-        values: (L, B, H, S, d_v); if folded, (L, B, 1, H * S, D).
-        bias: (L, B, H, 1, S), 0 where attending is allowed and -inf where not; if folded, (L, B, 1, 1, H * S).
-        past_shape: (B, H, d) of the past keys, and values, of a layer and position.
-        folded: Whether the projections around cross-attention are part of keys, values and bias.
+        past: Where past keys and values are to be written, (2 * L * positions + 1, R, H, d), see `next_position`.
+        memory: For all decoder layers keys (L, B, H, d_k, S) and values (L, B, H, S, d_v) of the memory, and what is
+            added to the scores, 0 where attending is allowed and -inf where not, (L, B, H, 1, S).
+        folded: Instead, for a single source, what `_attend_to_folded_memory` reads for each layer.
     """
 
     def __init__(
-        self, keys: Tensor, values: Tensor, bias: Tensor, past_shape: tuple[int, int, int], folded: bool = False
+        self,
+        past: Tensor,
+        memory: tuple[Tensor, Tensor, Tensor] | None = None,
+        folded: list[_LayerMemory] | None = None,
     ) -> None:
-        self.folded = folded
-        self._memory = (keys, values, bias)
-        self._view_memory()
-        self._planes_each = 2 * len(keys)  # of a position: keys and values for each layer
-        self._past = keys.new_empty(self._planes_each * _FIRST_CAPACITY + 1, *past_shape)
-        self._length = 0
+        self.folded = folded is not None
+        self.memory: list[_LayerMemory] = folded or []
+        """For each layer; if not folded, keys (B * H, d_k, S), values (B * H, S, d_v) and bias (B * H, 1, S)."""
+        self._past, self._length = past, 0
         # Large tensors that come and go cost as much time as what is written to them.
-        self._former_past = self._logits = keys.new_empty(0)
+        self._former_past = self._logits = past.new_empty(0)
+        self._all_memory = memory
+        self._view_memory()
+        self._planes_each = 2 * len(self.memory)  # of a position: keys and values for each layer
 
     def _view_memory(self) -> None:
-        self.memory = list(zip(*(tensor.flatten(1, 2).unbind() for tensor in self._memory), strict=True))
-        """For each layer keys (B * H, d_k, S), values (B * H, S, d_v) and bias (B * H, 1, S); if folded, see there."""
+        if self._all_memory is not None:
+            keys, values, bias = (tensor.flatten(1, 2).unbind() for tensor in self._all_memory)
+            self.memory = list(zip(keys, values, bias, strict=True))
 
     def room_for_logits(self, rows: int, vocabulary: int) -> Tensor:
         """The tensor (R, V) to write logits to, over those of an earlier step."""
@@ -387,7 +417,7 @@ class InferenceState:
         """
         start = self._length * self._planes_each
         end = start + self._planes_each
-        if start + 1 == len(self._past):
+        if start + 1 == self._past.size(0):
             self._past = torch.cat([self._past, torch.empty_like(self._past[1:])])
         self._length += 1
         _, rows, heads, width = self._past.shape
@@ -399,14 +429,18 @@ class InferenceState:
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
-        if sentences is not None:
-            keys, values, bias = self._memory
-            self._memory = tuple(tensor.index_select(1, sentences) for tensor in (keys, values, bias))
+        if sentences is not None and self._all_memory is not None:
+            keys, values, bias = self._all_memory
+            self._all_memory = (
+                keys.index_select(1, sentences),
+                values.index_select(1, sentences),
+                bias.index_select(1, sentences),
+            )
             self._view_memory()
-        shape = (len(self._past), len(rows), *self._past.shape[2:])
-        if self._former_past.numel() < math.prod(shape):
-            self._former_past = self._past.new_empty(math.prod(shape))
-        moved = self._former_past[: math.prod(shape)].view(shape)
-        written = self._length * self._planes_each
+        shape = (self._past.size(0), rows.size(0), *self._past.shape[2:])
+        size, written = math.prod(shape), self._length * self._planes_each
+        if self._former_past.numel() < size:
+            self._former_past = self._past.new_empty(size)
+        moved = self._former_past[:size].view(shape)
         torch.index_select(self._past[:written], 1, rows, out=moved[:written])
         self._past, self._former_past = moved, self._past.view(-1)
