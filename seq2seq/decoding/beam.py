@@ -95,7 +95,7 @@ def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler
     width = log_probs.size(1)
     totals = log_probs.add_(log_prob.reshape(-1, 1)).view(sentences, -1)  # (A, K * V)
     best, flat = largest(totals, min(count, totals.size(1)))
-    beams = flat // width
+    beams = torch.floor_divide(flat, width)
     tokens = flat - beams * width
     rows = beams + torch.arange(0, sentences * k, k, device=beams.device)[:, None] if sentences > 1 else beams
     missing = count - best.size(1)

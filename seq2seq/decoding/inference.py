@@ -8,7 +8,7 @@ a hundred small operations, so what costs time is their number, and memory that 
 * past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position are
   one product, written in place, and reordering is one operation;
 * for a source that is alone, where the number of operations is all that counts, the projections before and after
-  cross-attention are multiplied into its keys and values, see `_Folded`.
+  cross-attention are multiplied into its keys and values.
 
 Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far; d is the larger of
 d_k and d_v, with zeros to fill up the other.
@@ -188,20 +188,28 @@ def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward
     )
 
 
-def _folding(layers: Sequence[_CrossAttention], heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What `InferenceModel` multiplies keys and values of the memory by to fold projections into them.
+class _Folding(NamedTuple):
+    """What the memory's keys and values are multiplied by, for all heads of all decoder layers, see `_encode_alone`.
 
-    Returns:
-        For all heads of all layers the queries' weights and, below them, biases (L * H, D + 1, d_k); the output
-        projection's weights (L * H, d_v, D); and the part of its bias that is a head's, (L * H, 1, D).
+    The queries' weights (L * H, d_k, D) and biases (L * H, d_k, 1), the output projection's weights (L * H, d_v, D), and
+    the part of its bias that is a head's, (L * H, 1, D).
     """
-    queries = torch.stack([torch.cat([attn.q.weight, attn.q.bias[None]]) for attn in layers])  # (L, D + 1, H * d_k)
-    out_weights = torch.stack([attn.out.weight for attn in layers])  # (L, H * d_v, D)
-    out_bias = torch.stack([attn.out.bias for attn in layers])[:, None, None].expand(-1, heads, -1, -1)
-    return (
-        queries.unflatten(2, (heads, -1)).transpose(1, 2).flatten(0, 1),
-        out_weights.unflatten(1, (heads, -1)).flatten(0, 1),
-        out_bias.flatten(0, 1) / heads,
+
+    q_weight: Tensor
+    q_bias: Tensor
+    out_weight: Tensor
+    out_bias: Tensor
+
+
+def _folding(layers: Sequence[_CrossAttention], heads: int) -> _Folding:
+    q_weight = torch.stack([attn.q.weight.t() for attn in layers])  # (L, H * d_k, D)
+    out_weight = torch.stack([attn.out.weight for attn in layers])  # (L, H * d_v, D)
+    out_bias = torch.stack([attn.out.bias for attn in layers]).repeat_interleave(heads, dim=0)  # (L * H, D)
+    return _Folding(
+        q_weight.view(len(layers) * heads, -1, q_weight.size(2)),
+        torch.stack([attn.q.bias for attn in layers]).view(len(layers) * heads, -1, 1),
+        out_weight.view(len(layers) * heads, -1, out_weight.size(2)),
+        out_bias[:, None] / heads,
     )
 
 
@@ -240,9 +248,7 @@ class InferenceModel:
         self._encoder_norm, self._decoder_norm = _final_norm(model.encoder.norm), _final_norm(model.decoder.norm)
         self._memory_keys = _concatenated(*(layer.cross_attn.k_proj for layer in decoder_layers))
         self._memory_values = _concatenated(*(layer.cross_attn.v_proj for layer in decoder_layers))
-        self._query_weights, self._out_weights, self._out_bias = _folding(
-            [cross_attn for _, cross_attn, _ in self._decoder], self._heads
-        )
+        self._folding = _folding([cross_attn for _, cross_attn, _ in self._decoder], self._heads)
         output_layer = _concatenated(model.output_layer)
         forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
         self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
@@ -252,75 +258,68 @@ class InferenceModel:
 
         Neighbours are encoded together, so that sources in order of length need little padding.
         """
+        if src.size(0) == 1 and bool((src != self._pad_id).all()):
+            return self._encode_alone(src)
         size, length = src.shape
         mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
         bias = torch.where(mask, 0.0, float("-inf"))
-        if size == 1:
-            memory = F.pad(self._encode(src, bias), (0, 0, 0, mask.size(1) - length))
-        else:
-            memory = self._src_embedding.tokens.new_zeros(*mask.shape, self._src_embedding.tokens.size(1))
-            for start in range(0, size, _ENCODED_TOGETHER):
-                group = slice(start, start + _ENCODED_TOGETHER)
-                longest = int(mask[group].sum(dim=1).max())
-                memory[group, :longest] = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
+        memory = self._src_embedding.tokens.new_zeros(*mask.shape, self._src_embedding.tokens.size(1))
+        for start in range(0, size, _ENCODED_TOGETHER):
+            group = slice(start, start + _ENCODED_TOGETHER)
+            longest = int(mask[group].sum(dim=1).max())
+            encoded = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
+            memory[group, :longest] = encoded.view(-1, longest, memory.size(2))
         memory, layers = memory.flatten(0, 1), len(self._decoder)
         keys = self._memory_keys(memory).view(size, -1, layers, self._heads, self._d_k).permute(2, 0, 3, 4, 1)
         values = self._memory_values(memory).view(size, -1, layers, self._heads, self._d_v).permute(2, 0, 3, 1, 4)
-        past = memory.new_empty(2 * layers * _FIRST_CAPACITY + 1, size, self._heads, max(self._d_k, self._d_v))
-        if size == 1:
-            return InferenceState(past, folded=self._folded(keys.squeeze(1), values.squeeze(1), bias))
         bias = bias[:, None, None].expand(layers, -1, self._heads, -1, -1)  # (L, B, H, 1, S)
-        return InferenceState(past, (keys.contiguous(), values.contiguous(), bias.contiguous()))
+        return InferenceState(self._room(size), (keys.contiguous(), values.contiguous(), bias.contiguous()))
 
-    def _folded(self, keys: Tensor, values: Tensor, bias: Tensor) -> list[_LayerMemory]:
-        """Multiplies the projections around cross-attention into the keys and values of a source.
+    def _encode_alone(self, src: Tensor) -> "InferenceState":
+        """Encodes one source without padding, (1, S), and folds projections of cross-attention into the memory.
 
-        For a head, (x W_q + b_q) k^T + bias = x (W_q k^T) + (b_q k^T + bias) are the scores, and the head adds
-        weights (v W_o) to the output; b_o is added to the values of all heads in equal parts, as weights sum to 1.
-        Keys as wide as the model take more multiplications, but a decoding step does with half of the operations.
-
-        Args:
-            keys: (L, H, d_k, S).
-            values: (L, H, S, d_v).
-            bias: (1, S).
-
-        Returns:
-            For each layer keys (D, H * S), values (H * S, D) and bias (H * S).
+        For a head, (x W_q + b_q) k^T = x (W_q k^T) + b_q k^T are the scores, and it adds weights (v W_o) to the output;
+        b_o is added to the values of all heads in equal parts, as weights sum to 1. Keys and values as wide as the
+        model take more multiplications, but a decoding step does with half of the operations.
         """
-        layers, heads = keys.shape[:2]
-        scores = self._query_weights @ keys.flatten(0, 1)  # (L * H, D + 1, S), the last of D + 1 from the bias
-        scores = scores.view(layers, heads, *scores.shape[1:]).transpose(1, 2)  # (L, D + 1, H, S)
-        values = torch.baddbmm(self._out_bias, values.flatten(0, 1), self._out_weights)  # (L * H, S, D)
-        return list(
-            zip(
-                scores[:, :-1].flatten(2).unbind(),
-                values.view(layers, -1, values.size(2)).unbind(),
-                (scores[:, -1] + bias).flatten(1).unbind(),
-                strict=True,
-            )
+        memory, layers = self._encode(src, None), len(self._decoder)
+        keys = self._memory_keys(memory).unflatten(1, (-1, self._d_k)).transpose(0, 1)  # (L * H, S, d_k)
+        values = self._memory_values(memory).unflatten(1, (-1, self._d_v)).transpose(0, 1)  # (L * H, S, d_v)
+        folding = self._folding
+        folded = (
+            torch.bmm(keys, folding.q_weight).view(layers, -1, memory.size(1)).transpose(1, 2),
+            torch.baddbmm(folding.out_bias, values, folding.out_weight).view(layers, -1, memory.size(1)),
+            torch.bmm(keys, folding.q_bias).view(layers, -1),
         )
+        keys, values, bias = (tensor.unbind() for tensor in folded)
+        return InferenceState(self._room(1), folded=list(zip(keys, values, bias, strict=True)))
 
-    def _encode(self, src: Tensor, bias: Tensor) -> Tensor:
-        """Encodes src (B, S) to (B, S, D); bias (B, S or more) is -inf at padding."""
-        x = self._src_embedding(src)
-        shape, x = x.shape, x.flatten(0, 1)
+    def _room(self, size: int) -> Tensor:
+        """Where an `InferenceState` is to keep past keys and values of so many sentences."""
+        planes = 2 * len(self._decoder) * _FIRST_CAPACITY + 1
+        return self._memory_keys.weight.new_empty(planes, size, self._heads, max(self._d_k, self._d_v))
+
+    def _encode(self, src: Tensor, bias: Tensor | None) -> Tensor:
+        """Encodes src (B, S) to (B * S, D); bias (B, S or more) is -inf at padding, if there is any."""
+        x = self._src_embedding(src).flatten(0, 1)
         for attn, feed_forward in self._encoder:
-            heads = self._attend_to_source(attn, attn.norm.before(x), bias)
+            heads = self._attend_to_source(attn, attn.norm.before(x), src.size(0), bias)
             x = attn.norm.after(attn.out.add_to(x, heads))
             x = feed_forward(x)
-        return (x if self._encoder_norm is None else self._encoder_norm(x)).view(shape)
+        return x if self._encoder_norm is None else self._encoder_norm(x)
 
-    def _attend_to_source(self, attn: _SelfAttention, x: Tensor, bias: Tensor) -> Tensor:
-        """Encoder self-attention: x (B * S, D), bias (B, S + padding), to (B * S, H * d)."""
-        size, keys = bias.shape
+    def _attend_to_source(self, attn: _SelfAttention, x: Tensor, size: int, bias: Tensor | None) -> Tensor:
+        """Encoder self-attention: x (B * S, D), bias (B, S or more), to (B * S, H * d)."""
         projected = attn.project(x).view(3, size, -1, self._heads, attn.weight.size(2) // self._heads)
         k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
-        missing = keys - q.size(2)
-        if missing:
-            k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
-        scores = q @ k.transpose(2, 3)  # (B, H, S, S + padding)
-        heads = scores.add_(bias[:, None, None]).softmax(dim=-1) @ v
-        return heads.transpose(1, 2).reshape(x.size(0), -1)
+        if bias is None:
+            weights = (q @ k.transpose(2, 3)).softmax(dim=-1)
+        else:
+            missing = bias.size(1) - q.size(2)
+            if missing:
+                k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
+            weights = (q @ k.transpose(2, 3)).add_(bias[:, None, None]).softmax(dim=-1)  # (B, H, S, S or more)
+        return (weights @ v).transpose(1, 2).reshape(x.size(0), -1)
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V), for use until the next step."""

@@ -84,7 +84,7 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if rest.size(1):  # it is one more group, which follows the chosen ones
         candidates, groups = torch.cat([candidates, rest], dim=1), F.pad(groups, (0, 1), value=count)
     values, chosen = candidates.topk(k, dim=1)
-    return values, groups.gather(1, chosen // _GROUP) * _GROUP + chosen % _GROUP
+    return values, groups.gather(1, torch.floor_divide(chosen, _GROUP)) * _GROUP + chosen.remainder(_GROUP)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
