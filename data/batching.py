@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .store import Ids, TokenStore
+from .padding import Array, Ids, pad, pad_sources
+from .store import TokenStore
 from .subword_dropout import SubwordDropout
-from .tokenizer import BOS_ID, EOS_ID, PAD_ID
+from .tokenizer import BOS_ID, EOS_ID
 
-Array = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.uint32]
 
 _NEIGHBOURS = 256
@@ -41,26 +41,9 @@ class Batch:
 def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]]) -> Batch:
     """Pads pairs of ids to arrays."""
     sources, targets = zip(*pairs, strict=True)
-    tgt_in = _pad(targets, before=[BOS_ID])
-    tgt_out = _pad(targets, after=[EOS_ID])
+    tgt_in = pad(targets, before=[BOS_ID])
+    tgt_out = pad(targets, after=[EOS_ID])
     return Batch(pad_sources(sources), tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
-
-
-def pad_sources(sources: Sequence[Ids | list[int]]) -> Array:
-    """Source ids with eos appended, as one (B, S) array."""
-    return _pad(sources, after=[EOS_ID])
-
-
-def _pad(rows: Sequence[Ids | list[int]], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Array:
-    """Rows of different lengths, each between special pieces, as one (B, longest) array, filled up with pad."""
-    width = max(map(len, rows)) + len(before) + len(after)
-    padded = np.full((len(rows), width), PAD_ID, dtype=np.int64)
-    padded[:, : len(before)] = before
-    for cells, row in zip(padded, rows, strict=True):
-        end = len(before) + len(row)
-        cells[len(before) : end] = row
-        cells[end : end + len(after)] = after
-    return padded
 
 
 def plan_epoch(

@@ -20,9 +20,8 @@ from .corpus import Corpus, Pair
 from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault
 from .files import fault, json_bytes, sha256_file, staged_directory, write_file
+from .padding import Ids
 from .tokenizer import Tokenizer
-
-Ids = npt.NDArray[np.int32]
 
 ROWS_PER_BLOCK = 65_536
 """Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""

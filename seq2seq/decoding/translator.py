@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ...data.batching import pad_sources
 from ...data.cleaning import clean
 from ...data.errors import ModelError
+from ...data.padding import pad_sources
 from ...data.sentences import split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..checkpoint import find_checkpoint, load_model

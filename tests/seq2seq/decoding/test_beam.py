@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from tfm.data.batching import pad_sources
+from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.decoding.beam import beam_search
 from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step

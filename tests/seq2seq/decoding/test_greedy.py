@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching import pad_sources
+from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily

@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.pieces import EOS, FORBIDDEN, piece_names
 
-from tfm.data.batching import pad_sources
+from tfm.data.padding import pad_sources
 from tfm.seq2seq.decoding.beam import beam_search
 from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily
