@@ -43,6 +43,7 @@ def evaluate(
     from ..data.files import OutputFile
     from ..seq2seq.evaluation.scores import METRICS
     from .console import Console
+    from .garbage import importing
     from .runs import find_run
 
     metrics = metric or ["bleu", "chrf"]
@@ -54,7 +55,8 @@ def evaluate(
     sources, references = _test_set(src or [], tgt or [], data or [], directory)
     file = OutputFile(output) if output is not None else None
 
-    from ..seq2seq.evaluation.test_set import evaluate_set
+    with importing():
+        from ..seq2seq.evaluation.test_set import evaluate_set
 
     bar = console.progress("translating", len(sources), "sentence")
     result = evaluate_set(

@@ -17,6 +17,7 @@ import typer
 from ..data.errors import ClosedPipe, TfmError
 from .evaluate import evaluate
 from .export import export
+from .garbage import leave_garbage
 from .info import info
 from .tokenize import tokenize
 from .train import train
@@ -91,6 +92,7 @@ def main() -> NoReturn:
 
             traceback.print_exc()
         code = report(error)
+    leave_garbage()
     sys.exit(code)
 
 

@@ -56,6 +56,7 @@ def translate(
     from ..data.reading import MAX_LINE_BYTES
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
+    from .garbage import importing
     from .runs import find_run
 
     console = Console()
@@ -67,7 +68,8 @@ def translate(
     search = _search_options(sample, sampling, beam_size, length_penalty, n_best)
     directory = find_run(run, console)
     with Interrupts():
-        from ..seq2seq.decoding import Translator
+        with importing():
+            from ..seq2seq.decoding import Translator
 
         chunks = _chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)

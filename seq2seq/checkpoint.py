@@ -21,7 +21,8 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..data.errors import EnvironmentFault, ModelError
 from ..data.files import json_bytes, remove_tree, sha256_bytes, staged_directory, write_file
@@ -206,13 +207,37 @@ def find_checkpoint(run: Path, which: str = "best", *, warn: Callable[[str], Non
         if reason := damage(directory):
             raise ModelError(reason)
         return directory
-    sound, problems = valid_checkpoints(run)
-    if not sound:
-        reasons = f" ({'; '.join(problems)})" if problems else "; train it first: tfm train"
-        raise ModelError(f"no valid checkpoint in {run}{reasons}")
-    for problem in problems:
-        warn(f"{problem}; using another checkpoint")
-    return (best_checkpoint(sound) if which == "best" else None) or sound[-1]
+    problems: dict[Path, str] = {}
+    for directory in _by_preference(run, which, problems):
+        if reason := damage(directory):
+            problems[directory] = reason
+            continue
+        for passed_over in sorted(problems, key=checkpoint_step):
+            warn(f"{problems[passed_over]}; using another checkpoint")
+        return directory
+    reasons = "; ".join(problems[path] for path in sorted(problems, key=checkpoint_step))
+    raise ModelError(f"no valid checkpoint in {run}{f' ({reasons})' if reasons else '; train it first: tfm train'}")
+
+
+def _by_preference(run: Path, which: str, problems: dict[Path, str]) -> list[Path]:
+    """A run's checkpoints in the order in which to try them, so that no more of them than need be are read whole.
+
+    Args:
+        run: The run.
+        which: `best` or `last`.
+        problems: Receives those whose score cannot be read, and what is wrong with them.
+    """
+    newest_first = list_checkpoints(run)[::-1]
+    if which == "last":
+        return newest_first
+    scores: dict[Path, float | None] = {}
+    for directory in newest_first:
+        try:
+            scores[directory] = read_state(directory).get("score")
+        except ModelError as error:
+            problems[directory] = str(error)
+    scored = [(-score, checkpoint_step(path), path) for path, score in scores.items() if score is not None]
+    return [path for _, _, path in sorted(scored)] + [path for path, score in scores.items() if score is None]
 
 
 def read_description(directory: Path) -> ModelDescription:
@@ -286,6 +311,21 @@ def load_weights(model: Transformer, directory: Path, name: str) -> None:
             parameter.copy_(tensors[key])
 
 
+_DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Inside it no random weights are drawn for a model whose weights are about to be loaded."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
 def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Transformer, ModelDescription]:
     """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
 
@@ -293,7 +333,8 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
         ModelError: The checkpoint is damaged.
     """
     description = read_description(directory)
-    model = description.build()
+    with _Undrawn():
+        model = description.build()
     load_weights(model, directory, description.weights)
     return model.to(device).eval(), description
 

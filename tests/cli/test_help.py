@@ -1,5 +1,6 @@
 """The command as one meets it: help, version, typing mistakes, start-up time."""
 
+import gc
 import os
 import statistics
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of
 
+from tfm.cli.garbage import importing
 from tfm.cli.main import main
 
 COMMANDS = ["tokenize", "train", "translate", "evaluate", "info", "export"]
@@ -86,6 +88,23 @@ def imported_modules(*arguments: str) -> set[str]:
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     heavy = {"torch", "datasets", "sacrebleu", "numpy", "pyarrow", "sentencepiece", "matplotlib"}
     assert not heavy & imported_modules(*arguments)
+
+
+def test_translating_loads_only_what_it_needs(tiny_run: Path) -> None:
+    """What reads corpora, trains, draws, compiles or scores costs a part of every start."""
+    loaded = imported_modules("translate", "--run", str(tiny_run), "one two")
+    assert "torch" in loaded
+    assert not loaded & {"datasets", "pyarrow", "pandas", "sacrebleu", "matplotlib", "tqdm", "yaml"}
+    assert not loaded & {"torch._dynamo", "torch._inductor", "tfm.data.corpus", "tfm.seq2seq.training.run"}
+
+
+def test_after_imports_garbage_is_collected_again() -> None:
+    with pytest.raises(ImportError), importing():
+        assert not gc.isenabled()
+        raise ImportError
+    assert gc.isenabled()
+    assert gc.get_freeze_count()
+    gc.unfreeze()
 
 
 def test_help_takes_no_longer_than_one_and_a_half_imports_of_typer() -> None:

@@ -329,6 +329,28 @@ def test_best_is_the_highest_score_and_the_earliest_of_equals(tmp_path: Path) ->
     assert checkpoint_step(find_checkpoint(tmp_path, "3")) == 3
 
 
+def test_no_more_checkpoints_are_read_whole_than_need_be(tmp_path: Path) -> None:
+    for step, score in {1: 1.0, 2: 3.0, 3: 2.0}.items():
+        save(tmp_path, step, score=score)
+    for step in (1, 3):
+        (checkpoint_path(tmp_path, step) / "model.safetensors").write_bytes(b"")
+    warnings: list[str] = []
+    assert checkpoint_step(find_checkpoint(tmp_path, "best", warn=warnings.append)) == 2
+    assert not warnings
+    assert checkpoint_step(find_checkpoint(tmp_path, "last", warn=warnings.append)) == 2
+    assert len(warnings) == 1
+    assert "step-000003" in warnings[0]
+
+
+def test_loading_draws_no_random_weights_before(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    before = torch.get_rng_state()
+    model, _ = load_model(directory)
+    assert torch.get_rng_state().equal(before)
+    for name, tensor in model_tensors(tiny_model(1)).items():
+        assert model.get_parameter(name).equal(tensor)
+
+
 def test_a_manifest_must_list_what_a_model_needs(tmp_path: Path) -> None:
     directory = save(tmp_path, 1)
     (directory / "manifest.json").write_text('{"format": 1, "files": {}}')
