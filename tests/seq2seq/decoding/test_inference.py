@@ -54,6 +54,40 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("choices", CHOICES, ids=str)
+def test_a_source_that_is_alone_is_no_other_than_in_company(choices: dict[str, Any]) -> None:
+    """Its cross-attention is computed with other matrices; with padding it is not."""
+    model = build(**choices)
+    inference = InferenceModel(model)
+    targets = torch.randint(4, 17, (1, 40), generator=torch.Generator().manual_seed(0))
+    targets[:, 0] = BOS
+    for src, folded in ((SRC[2:], True), (SRC[:1, :5], True), (SRC[:1], False)):
+        state = inference.encode(src)
+        assert state.folded == folded
+        stepwise = torch.stack([inference(targets[:, i], i, state).clone() for i in range(40)], dim=1)
+        torch.testing.assert_close(stepwise, model(src, targets), atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_rows_of_a_source_that_is_alone_exchange_their_past_and_are_dropped() -> None:
+    model = build(norm_order="pre")
+    inference = InferenceModel(model)
+    src = SRC[2:]
+    state = inference.encode(src)
+    inference(torch.tensor([BOS]), 0, state)
+    three = torch.tensor([0, 0, 0])
+    state.reorder(three, three)  # as samples are drawn
+    inference(torch.tensor([5, 6, 7]), 1, state)
+    state.reorder(torch.tensor([2, 0, 2]))  # as hypotheses are chosen
+    inference(torch.tensor([8, 9, 10]), 2, state)
+    kept = torch.tensor([0, 2])
+    state.reorder(kept, kept)
+    logits = inference(torch.tensor([11, 12]), 3, state)
+    targets = torch.tensor([[BOS, 7, 8, 11], [BOS, 7, 10, 12]])
+    torch.testing.assert_close(logits, model(src.expand(2, -1), targets)[:, -1], atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
 def test_long_sources_and_many_of_them() -> None:
     """Sources are encoded in groups, each padded to its own longest."""
     model = build(norm_order="pre")
@@ -89,16 +123,17 @@ def test_hypotheses_of_a_sentence_exchange_their_past_and_sentences_are_dropped(
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("src", [SRC, SRC[2:]], ids=["together", "alone"])
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_both_models_find_the_same(beam_size: int) -> None:
+def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
     model, forbidden = build(norm_order="pre"), [0, 1, 2]
     found = []
     inference = InferenceModel(model, forbidden)
     for step, state in (
-        (decoding_step(model, forbidden), DecoderCache(model, SRC)),
-        (inference, inference.encode(SRC)),
+        (decoding_step(model, forbidden), DecoderCache(model, src)),
+        (inference, inference.encode(src)),
     ):
-        ends: dict[str, Any] = {"max_lengths": [9, 20, 30], "bos_id": BOS, "eos_id": EOS, "length_penalty": 0.6}
+        ends: dict[str, Any] = {"max_lengths": [9, 20, 30][-len(src) :], "bos_id": BOS, "eos_id": EOS, "length_penalty": 0.6}
         if beam_size == 1:
             found.append([[one] for one in extend_greedily(step, state, **ends)])
         else:
