@@ -17,5 +17,5 @@ def importing() -> Iterator[None]:
 
 
 def leave_garbage() -> None:
-    """Before Python exits, when it would look through everything once more: a quarter of the time of importing torch."""
+    """Before Python exits, when it would look through everything again: a quarter of the time of importing torch."""
     gc.freeze()

@@ -5,13 +5,13 @@ a hundred small operations, so what costs time is their number, and memory that 
 
 * weights are prepared once: transposed, 1 / sqrt(d_k) multiplied into the queries', those of one input put together;
 * the keys and values of a source exist once per sentence, and its hypotheses attend to them together;
-* past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position are
-  one product, written in place, and reordering is one operation;
+* past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position
+  are one product, written in place, and reordering is one operation;
 * for a source that is alone, where the number of operations is all that counts, the projections before and after
   cross-attention are multiplied into its keys and values.
 
-Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far; d is the larger of
-d_k and d_v, with zeros to fill up the other.
+Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far; d is the larger
+of d_k and d_v, with zeros to fill up the other.
 """
 
 import math
@@ -175,7 +175,8 @@ def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttent
 
 def _cross_attention(attn: MultiHeadAttention, residual: Residual) -> _CrossAttention:
     q, scale = _concatenated(attn.q_proj), 1 / math.sqrt(attn.q_proj.out_features // attn.num_heads)
-    return _CrossAttention(_norm(residual.norm, residual.pre_norm), _Linear(q.weight * scale, q.bias * scale), _concatenated(attn.out_proj))
+    q = _Linear(q.weight * scale, q.bias * scale)
+    return _CrossAttention(_norm(residual.norm, residual.pre_norm), q, _concatenated(attn.out_proj))
 
 
 def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward:
@@ -191,8 +192,8 @@ def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward
 class _Folding(NamedTuple):
     """What the memory's keys and values are multiplied by, for all heads of all decoder layers, see `_encode_alone`.
 
-    The queries' weights (L * H, d_k, D) and biases (L * H, d_k, 1), the output projection's weights (L * H, d_v, D), and
-    the part of its bias that is a head's, (L * H, 1, D).
+    The queries' weights (L * H, d_k, D) and biases (L * H, d_k, 1), the output projection's weights (L * H, d_v, D),
+    and the part of its bias that is a head's, (L * H, 1, D).
     """
 
     q_weight: Tensor
@@ -406,9 +407,9 @@ class InferenceState:
     def next_position(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]]:
         """Makes room for one more position.
 
-        Past keys and values are planes (R, H, d) of one tensor: keys and values of the first layer, of the second, .. at
-        the first position, then the same at the second. A layer's queries are written where the next layer's keys will
-        be: so keys, values and queries are neighbours, and the result of one product.
+        Past keys and values are planes (R, H, d) of one tensor: keys and values of the first layer, of the second, ..
+        at the first position, then the same at the second. A layer's queries are written where the next layer's keys
+        will be: so keys, values and queries are neighbours, and the result of one product.
 
         Returns:
             For each layer where its keys, values and queries (3, R, H * d) are to be written; then, to be read,
@@ -419,12 +420,12 @@ class InferenceState:
         if start + 1 == self._past.size(0):
             self._past = torch.cat([self._past, torch.empty_like(self._past[1:])])
         self._length += 1
-        _, rows, heads, width = self._past.shape
         newest = self._past[start : end + 1]
+        past = self._past[:end].view(self._length, self._planes_each, *self._past.shape[1:]).unbind(1)
+        _, rows, heads, width = newest.shape
         plane = rows * heads * width
-        written = newest.as_strided((self._planes_each // 2, 3, rows, heads * width), (2 * plane, plane, heads * width, 1))
-        past = self._past[:end].view(self._length, self._planes_each, rows, heads, width).unbind(1)
-        return written.unbind(), newest[2::2].unbind(), past[0::2], past[1::2]
+        overlapping = ((self._planes_each // 2, 3, rows, heads * width), (2 * plane, plane, heads * width, 1))
+        return newest.as_strided(*overlapping).unbind(), newest[2::2].unbind(), past[0::2], past[1::2]
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""

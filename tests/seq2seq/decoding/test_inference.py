@@ -133,7 +133,12 @@ def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
         (decoding_step(model, forbidden), DecoderCache(model, src)),
         (inference, inference.encode(src)),
     ):
-        ends: dict[str, Any] = {"max_lengths": [9, 20, 30][-len(src) :], "bos_id": BOS, "eos_id": EOS, "length_penalty": 0.6}
+        ends: dict[str, Any] = {
+            "max_lengths": [9, 20, 30][-len(src) :],
+            "bos_id": BOS,
+            "eos_id": EOS,
+            "length_penalty": 0.6,
+        }
         if beam_size == 1:
             found.append([[one] for one in extend_greedily(step, state, **ends)])
         else:
