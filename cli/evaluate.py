@@ -56,8 +56,10 @@ def evaluate(
     file = OutputFile(output) if output is not None else None
 
     with importing():
+        from ..seq2seq.device import keep_freed_memory
         from ..seq2seq.evaluation.test_set import evaluate_set
 
+    keep_freed_memory()
     bar = console.progress("translating", len(sources), "sentence")
     result = evaluate_set(
         directory,

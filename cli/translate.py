@@ -70,7 +70,9 @@ def translate(
     with Interrupts():
         with importing():
             from ..seq2seq.decoding import Translator
+            from ..seq2seq.device import keep_freed_memory
 
+        keep_freed_memory()
         chunks = _chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
         if search["sampling"] is None and search["n_best"] > (beam_size or translator.decoding.beam_size):

@@ -88,9 +88,9 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """Log-probabilities (R, V) of logits (R, V), in their place if they are float32: new memory costs as much time."""
+    """Log-probabilities (R, V) of logits (R, V); on a CPU in their place, as new memory costs as much time."""
     logits = logits.float()
-    return torch.log_softmax(logits, dim=-1, out=logits)
+    return torch.log_softmax(logits, dim=-1, out=logits if logits.device.type == "cpu" else None)
 
 
 def force_eos(log_probs: Tensor, at_limit: Tensor, eos_id: int) -> Tensor:
