@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching import BatchSource, make_batch, pad_sources, plan_epoch
+from tfm.data.batching import BatchSource, make_batch, plan_epoch
 from tfm.data.corpus import Corpus, Pair
+from tfm.data.padding import pad_sources
 from tfm.data.store import Limits, TokenStore, build_store
 from tfm.data.subword_dropout import SubwordDropout
 from tfm.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
