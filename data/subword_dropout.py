@@ -7,11 +7,9 @@ segmentation is taken apart again, which needs no text, only ids, and does for a
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from .padding import Ids
 from .tokenizer import UNK_ID, Vocabulary
-
-Ids = npt.NDArray[np.int32]
 
 
 class SubwordDropout:
