@@ -36,7 +36,7 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
-		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout ruff
+		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout ruff sacremoses
 	@touch $@
 
 demo: $(VENV)/installed

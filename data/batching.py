@@ -134,7 +134,7 @@ class BatchSource:
     Args:
         store: The tokenised corpus.
         max_tokens: Budget of a batch, see `plan_epoch`.
-        seed: Seed of the batch order.
+        seed: Decides the order of the batches and what subword dropout divides.
         group: Batches of one update.
         subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.
     """

@@ -28,6 +28,11 @@ class SubwordDropout:
         self._starts = np.cumsum(self._counts) - self._counts
         self._parts = np.array([way for ways in divisions for way in ways], np.int32).reshape(-1, 2)
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether there is a piece that can be divided."""
+        return len(self._parts) > 0
+
     def __call__(self, rows: Sequence[Ids], rng: np.random.Generator) -> list[Ids]:
         """Divides pieces of rows of ids at random."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))

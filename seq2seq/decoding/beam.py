@@ -71,7 +71,7 @@ def beam_search(
                 active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
                 rows, tokens = rows[going_on], tokens[going_on]
                 ended.select(going_on)
-        else:
+        else:  # nothing ended, so no sentence is done
             log_prob, rows, tokens = best[:, :k], rows[:, :k], tokens[:, :k]
         rows, last = rows.flatten(), tokens.flatten()
         ids = torch.cat([ids.index_select(0, rows), last.unsqueeze(1)], dim=1)

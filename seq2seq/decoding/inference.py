@@ -7,8 +7,8 @@ a hundred small operations, so what costs time is their number, and memory that 
 * the keys and values of a source exist once per sentence, and its hypotheses attend to them together;
 * past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position
   are one product, written in place, and reordering is one operation;
-* for a source that is alone, where the number of operations is all that counts, the projections before and after
-  cross-attention are multiplied into its keys and values.
+* for a short source that is alone, where the number of operations is all that counts, the projections before and
+  after cross-attention are multiplied into its keys and values.
 
 Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layers, T positions so far; d is the larger
 of d_k and d_v, with zeros to fill up the other.
@@ -151,7 +151,7 @@ class _FeedForward(NamedTuple):
 
 
 _LayerMemory = tuple[Tensor, Tensor, Tensor]
-"""What cross-attention of one layer reads: keys, values, and a bias of the scores, -inf at padding."""
+"""What cross-attention of one layer reads: keys, values, and what is added to the scores."""
 
 
 def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
@@ -218,7 +218,7 @@ class InferenceModel:
     """A Transformer arranged for decoding; a `Step` over the states that `encode` makes.
 
     Args:
-        model: In evaluation mode. Its weights are read now: later changes to them are not seen.
+        model: In evaluation mode. When its weights change, make a new one: some are copied here, some are shared.
         forbidden_ids: Tokens that are never to be generated: padding, bos, reserved pieces.
     """
 
@@ -249,6 +249,8 @@ class InferenceModel:
         self._encoder_norm, self._decoder_norm = _final_norm(model.encoder.norm), _final_norm(model.decoder.norm)
         self._memory_keys = _concatenated(*(layer.cross_attn.k_proj for layer in decoder_layers))
         self._memory_values = _concatenated(*(layer.cross_attn.v_proj for layer in decoder_layers))
+        # Folded, a source of S tokens is 2 H S D numbers for a layer; keys, values and two matrices are 2 D (S + D).
+        self._longest_to_fold = config.d_model // max(config.num_heads - 1, 1)
         self._folding = _folding([cross_attn for _, cross_attn, _ in self._decoder], self._heads)
         output_layer = _concatenated(model.output_layer)
         forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
@@ -258,13 +260,19 @@ class InferenceModel:
         """Encodes sources (B, S) and projects the memory for every decoder layer.
 
         Neighbours are encoded together, so that sources in order of length need little padding.
+
+        Raises:
+            ValueError: A source is longer than `max_seq_len`.
         """
-        if src.size(0) == 1 and bool((src != self._pad_id).all()):
-            return self._encode_alone(src)
         size, length = src.shape
+        if length > len(self._tgt_positions):
+            raise ValueError(f"sequence of {length} tokens, but max_seq_len is {len(self._tgt_positions)}")
+        if size == 1 and length <= self._longest_to_fold and bool((src != self._pad_id).all()):
+            return self._encode_alone(src)
         mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
-        bias = torch.where(mask, 0.0, float("-inf"))
-        memory = self._src_embedding.tokens.new_zeros(*mask.shape, self._src_embedding.tokens.size(1))
+        tokens = self._src_embedding.tokens
+        bias = tokens.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+        memory = tokens.new_zeros(*mask.shape, tokens.size(1))
         for start in range(0, size, _ENCODED_TOGETHER):
             group = slice(start, start + _ENCODED_TOGETHER)
             longest = int(mask[group].sum(dim=1).max())
@@ -280,8 +288,8 @@ class InferenceModel:
         """Encodes one source without padding, (1, S), and folds projections of cross-attention into the memory.
 
         For a head, (x W_q + b_q) k^T = x (W_q k^T) + b_q k^T are the scores, and it adds weights (v W_o) to the output;
-        b_o is added to the values of all heads in equal parts, as weights sum to 1. Keys and values as wide as the
-        model take more multiplications, but a decoding step does with half of the operations.
+        b_o is added to the values of all heads in equal parts, as weights sum to 1. Keys and values become as wide as
+        the model, which for a short source is no more to read, and a decoding step does with half of the operations.
         """
         memory, layers = self._encode(src, None), len(self._decoder)
         keys = self._memory_keys(memory).unflatten(1, (-1, self._d_k)).transpose(0, 1)  # (L * H, S, d_k)
@@ -327,7 +335,7 @@ class InferenceModel:
         assert isinstance(state, InferenceState)
         tokens = self._tgt_embedding.tokens.index_select(0, last)
         y = torch.add(self._tgt_positions[position], tokens, alpha=self._tgt_embedding.scale)
-        attend_to_memory = self._attend_to_folded_memory if state.folded else self._attend_to_memory
+        attend_to_memory = self._attend_to_folded_memory if state.is_folded else self._attend_to_memory
         newest, queries, keys, values = state.next_position()
         for i, (self_attn, cross_attn, feed_forward) in enumerate(self._decoder):
             self_attn.project(self_attn.norm.before(y), out=newest[i])
@@ -383,7 +391,7 @@ class InferenceState:
         memory: tuple[Tensor, Tensor, Tensor] | None = None,
         folded: list[_LayerMemory] | None = None,
     ) -> None:
-        self.folded = folded is not None
+        self.is_folded = folded is not None
         self.memory: list[_LayerMemory] = folded or []
         """For each layer; if not folded, keys (B * H, d_k, S), values (B * H, S, d_v) and bias (B * H, 1, S)."""
         self._past, self._length = past, 0
@@ -391,7 +399,7 @@ class InferenceState:
         self._former_past = self._logits = past.new_empty(0)
         self._all_memory = memory
         self._view_memory()
-        self._planes_each = 2 * len(self.memory)  # of a position: keys and values for each layer
+        self._planes_per_position = 2 * len(self.memory)  # of a position: keys and values for each layer
 
     def _view_memory(self) -> None:
         if self._all_memory is not None:
@@ -415,16 +423,16 @@ class InferenceState:
             For each layer where its keys, values and queries (3, R, H * d) are to be written; then, to be read,
             the queries (R, H, d), past keys (T, R, H, d) and past values (T, R, H, d).
         """
-        start = self._length * self._planes_each
-        end = start + self._planes_each
+        start = self._length * self._planes_per_position
+        end = start + self._planes_per_position
         if start + 1 == self._past.size(0):
             self._past = torch.cat([self._past, torch.empty_like(self._past[1:])])
         self._length += 1
         newest = self._past[start : end + 1]
-        past = self._past[:end].view(self._length, self._planes_each, *self._past.shape[1:]).unbind(1)
+        past = self._past[:end].view(self._length, self._planes_per_position, *self._past.shape[1:]).unbind(1)
         _, rows, heads, width = newest.shape
         plane = rows * heads * width
-        overlapping = ((self._planes_each // 2, 3, rows, heads * width), (2 * plane, plane, heads * width, 1))
+        overlapping = ((self._planes_per_position // 2, 3, rows, heads * width), (2 * plane, plane, heads * width, 1))
         return newest.as_strided(*overlapping).unbind(), newest[2::2].unbind(), past[0::2], past[1::2]
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
@@ -438,7 +446,7 @@ class InferenceState:
             )
             self._view_memory()
         shape = (self._past.size(0), rows.size(0), *self._past.shape[2:])
-        size, written = math.prod(shape), self._length * self._planes_each
+        size, written = math.prod(shape), self._length * self._planes_per_position
         if self._former_past.numel() < size:
             self._former_past = self._past.new_empty(size)
         moved = self._former_past[:size].view(shape)

@@ -28,7 +28,10 @@ class Step(Protocol):
     """Extends every row by the token given and says what may come next."""
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
-        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
+        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V), without gradients.
+
+        They hold until the next step, and the caller may overwrite them.
+        """
         ...
 
 

@@ -19,7 +19,7 @@ class TrainingConfig:
     max_time: str | None = None
     """Wall-clock budget such as `20m`, `8h` or `90s`; turned into a number of steps once, after the first ones."""
     max_tokens_per_batch: int = 4096
-    """Most positions of a batch on either side, padding included."""
+    """Most positions of a batch on either side, padding included; what subword dropout adds comes on top."""
     grad_accum_steps: int = 1
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
     ranks: int | None = None

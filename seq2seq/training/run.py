@@ -246,6 +246,11 @@ class _Session:
                 f"an update has {self.config.grad_accum_steps} batches for {self.ranks.count} processes, some of which"
                 f" have nothing to do; raise training.grad_accum_steps"
             )
+        if self.subword_dropout and not any(side.has_effect for side in self.subword_dropout):
+            self.reporter.warn(
+                f"training.subword_dropout has no effect: no piece of this {self.prepared.tokenizer.type} vocabulary"
+                " can be spelt by two others"
+            )
         largest = max(self.description.src_vocab_size, self.description.tgt_vocab_size)
         if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
             self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")

@@ -72,6 +72,17 @@ def test_growth_prints_and_draws(place: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_moses_bleu_brings_outputs_into_the_form_of_the_references(place: Path) -> None:
+    write_lines(place / "outputs", ["Ein „Hund“ läuft, und (er) bellt.", "Zwei Männer; 3 Frauen!"])
+    write_lines(place / "plain", ['ein "hund" läuft, und (er) bellt.', "zwei männer; 3 frauen!"])
+    write_lines(place / "published", ["ein &quot; hund &quot; läuft , und ( er ) bellt .", "zwei männer ; 3 frauen !"])
+    for references in (["published"], ["plain", "--plain"]):
+        report = run_script(place, "moses_bleu.py", place / "outputs", place / references[0], *references[1:])
+        assert report.startswith("100.00 (nrefs:1|")
+    write_lines(place / "plain", ["ein Hund", "zwei Männer"])
+    assert float(run_script(place, "moses_bleu.py", place / "outputs", place / "plain").split()[0]) < 50
+
+
 def test_a_missing_file_of_the_corpus_is_named(place: Path) -> None:
     command = [sys.executable, str(FOLDER / "training.py"), "--corpus", str(place / "hidden")]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)

@@ -40,12 +40,15 @@ def test_libraries_are_set_up_before_they_load_and_the_users_own_settings_stand(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tfm", "--version"])
+    left: list[bool] = []
+    monkeypatch.setattr("tfm.cli.main.leave_garbage", lambda: left.append(True))
     monkeypatch.setenv("GOMP_SPINCOUNT", "7")
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
     with pytest.raises(SystemExit):
         main()
     assert os.environ["GOMP_SPINCOUNT"] == "7"
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "128"
+    assert left == [True]
     assert capsys.readouterr().out.startswith("tfm 0.")
 
 
@@ -100,12 +103,31 @@ def test_translating_loads_only_what_it_needs(tiny_run: Path) -> None:
 
 
 def test_after_imports_garbage_is_collected_again() -> None:
+    gc.unfreeze()
     with pytest.raises(ImportError), importing():
         assert not gc.isenabled()
         raise ImportError
     assert gc.isenabled()
     assert gc.get_freeze_count()
     gc.unfreeze()
+
+
+@pytest.mark.parametrize("command", [["translate", "one two"], ["evaluate", "--data", "toy"]])
+def test_what_translates_keeps_freed_memory(
+    command: list[str], tiny_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Asked(Exception):
+        """In place of what comes after."""
+
+    def ask() -> None:
+        raise Asked
+
+    monkeypatch.setattr("tfm.seq2seq.device.keep_freed_memory", ask)
+    monkeypatch.setattr("tfm.cli.main.leave_garbage", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["tfm", *command, "--run", str(tiny_run)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "Asked" in capsys.readouterr().err
 
 
 def test_help_takes_no_longer_than_one_and_a_half_imports_of_typer() -> None:

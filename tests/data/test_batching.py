@@ -3,6 +3,7 @@
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +185,7 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
         for ids, (src, tgt) in zip(zip(batch.src.tolist(), batch.tgt_out.tolist(), strict=True), pairs, strict=True):
             assert tokenizer.src.decode(ids[0]) == tokenizer.src.decode(src.tolist())
             assert tokenizer.tgt.decode(ids[1]) == tokenizer.tgt.decode(tgt.tolist())
-    plain = BatchSource(store, max_tokens=300, seed=3)
+    plain = BatchSource(store, max_tokens=300, seed=3)  # the same rows, in their own pieces
     assert sum(b.num_tokens for b in loaded.values()) > sum(plain.load(*key).num_tokens for key in loaded)
     seen = {
         (row, tuple(ids[ids > 0].tolist()))
@@ -193,6 +194,23 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
         for row, ids in zip(rows.tolist(), source.load(epoch, index).src, strict=True)
     }
     assert len(seen) > 2 * len(store)
+
+
+def test_every_batch_has_a_stream_of_random_numbers_of_its_own(store: TokenStore) -> None:
+    drawn: list[float] = []
+
+    def dropout(rows: list[Any], rng: np.random.Generator) -> list[Any]:
+        drawn.append(rng.random())
+        return rows
+
+    both: Any = (dropout, dropout)
+    for seed in (3, 4):
+        source = BatchSource(store, max_tokens=300, seed=seed, subword_dropout=both)
+        for epoch in (0, 1):
+            for index in range(3):
+                source.load(epoch, index)
+            drawn.append(np.random.Generator(np.random.Philox(key=[seed, epoch])).random())  # the plan's
+    assert len(set(drawn)) == len(drawn) == 2 * 2 * (3 * 2 + 1)
 
 
 def test_source_gives_an_epoch_the_same_plan_whatever_was_asked_before(store: TokenStore) -> None:

@@ -61,11 +61,28 @@ def test_a_source_that_is_alone_is_no_other_than_in_company(choices: dict[str, A
     inference = InferenceModel(model)
     targets = torch.randint(4, 17, (1, 40), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
-    for src, folded in ((SRC[2:], True), (SRC[:1, :5], True), (SRC[:1], False)):
+    longest = max(12 // max(model.config.num_heads - 1, 1), 1)
+    fitting, too_long = (torch.arange(length)[None] % 13 + 4 for length in (longest, longest + 1))
+    for src, folded in ((SRC[2:], True), (SRC[:1, :5], True), (SRC[:1], False), (fitting, True), (too_long, False)):
         state = inference.encode(src)
-        assert state.folded == folded
+        assert state.is_folded == folded
         stepwise = torch.stack([inference(targets[:, i], i, state).clone() for i in range(40)], dim=1)
         torch.testing.assert_close(stepwise, model(src, targets), atol=2e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("src", [SRC, SRC[2:]], ids=["together", "alone"])
+def test_it_computes_in_the_models_precision(src: Tensor) -> None:
+    model = build(norm_order="pre").double()
+    inference = InferenceModel(model)
+    bos = torch.full((len(src),), BOS)
+    logits = inference(bos, 0, inference.encode(src))
+    torch.testing.assert_close(logits, model(src, bos[:, None])[:, 0], atol=1e-12, rtol=1e-12)
+
+
+def test_a_source_longer_than_the_model_reads_is_refused() -> None:
+    with pytest.raises(ValueError, match="sequence of 81 tokens, but max_seq_len is 80"):
+        InferenceModel(build()).encode(torch.full((1, 81), 5))
 
 
 @torch.no_grad()
@@ -126,7 +143,8 @@ def test_hypotheses_of_a_sentence_exchange_their_past_and_sentences_are_dropped(
 @pytest.mark.parametrize("src", [SRC, SRC[2:]], ids=["together", "alone"])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
-    model, forbidden = build(norm_order="pre"), [0, 1, 2]
+    model, forbidden = build(norm_order="pre", output_bias=True), [0, 1, 2]
+    model.output_layer.bias[EOS] = -9.0  # no early end
     found = []
     inference = InferenceModel(model, forbidden)
     for step, state in (
@@ -134,7 +152,7 @@ def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
         (inference, inference.encode(src)),
     ):
         ends: dict[str, Any] = {
-            "max_lengths": [9, 20, 30][-len(src) :],
+            "max_lengths": [9, 45, 70][-len(src) :],  # beyond the first room for past keys and values
             "bos_id": BOS,
             "eos_id": EOS,
             "length_penalty": 0.6,
@@ -144,6 +162,7 @@ def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
         else:
             found.append(beam_search(step, state, beam_size=beam_size, n_best=beam_size, **ends))
     plain, fast = found
+    assert max(len(one.ids) for row in plain for one in row) > 64
     assert [[one.ids for one in row] for row in fast] == [[one.ids for one in row] for row in plain]
     for one, other in zip(sum(fast, []), sum(plain, []), strict=True):  # noqa: RUF017
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)

@@ -11,7 +11,7 @@ from tfm.seq2seq.training.interrupts import Interrupts
 from tfm.seq2seq.training.run import TrainingResult, train
 
 TINY: dict[str, Any] = {
-    "tokenizer": {"vocab_size": 320},
+    "tokenizer": {"vocab_size": 320, "type": "bpe"},  # subword dropout can divide what BPE has joined
     "model": {
         "d_model": 16,
         "d_ff": 32,
