@@ -1,7 +1,7 @@
 """BLEU as papers on Multi30k report it: lower-cased, punctuation-normalised and Moses-tokenised on both sides.
 
 Outputs are put into that form with sacremoses; the published references (`data/task1/tok` of the data set's repository)
-are in it. Higher by about a point than cased BLEU of plain text, and not to be compared with it.
+are in it: from the plain references it makes exactly them. Not to be compared with cased BLEU of plain text.
 """
 
 import argparse
