@@ -224,11 +224,11 @@ def beam_point(bench: Bench, beam_size: int) -> Row:
 
 
 PARTS = {
-    "corpus": Part("sentence pairs", (3_000, 29_000), (29_000, 290_000, 2_900_000), corpus_point),
-    "length": Part("pieces of a sentence", (10, 30, 100), (10, 30, 100, 300, 1000), length_point),
-    "batch": Part("tokens of a batch", (1024, 4096), (512, 1024, 2048, 4096, 8192, 16384, 32768), batch_point),
-    "model": Part("d_model", (64, 128), (64, 128, 256, 512), model_point),
-    "beam": Part("beam size", (1, 5), (1, 2, 5, 10, 20), beam_point),
+    "corpus": Part("sentence pairs", (3_000, 29_000, 290_000), (29_000, 290_000, 2_900_000), corpus_point),
+    "length": Part("pieces of a sentence", (10, 30, 100, 300), (10, 30, 100, 300, 1000), length_point),
+    "batch": Part("tokens of a batch", (512, 2048, 8192), (512, 1024, 2048, 4096, 8192, 16384, 32768), batch_point),
+    "model": Part("d_model", (64, 128, 256), (64, 128, 256, 512), model_point),
+    "beam": Part("beam size", (1, 5, 10), (1, 2, 5, 10, 20), beam_point),
 }
 
 
