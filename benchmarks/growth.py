@@ -275,7 +275,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_corpus_argument(parser)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--full", action="store_true", help="all sizes: hours, and GBs of disk and memory")
+    parser.add_argument("--full", action="store_true", help="all sizes: long, and GBs of disk and memory")
     parser.add_argument("--sizes", type=int, nargs="+", help="these sizes instead; with one part")
     parser.add_argument("--steps", type=int, default=12, help="of training, for each point; default: 12")
     parser.add_argument("--lines", type=int, default=200, help="to translate, for each point; default: 200")
