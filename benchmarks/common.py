@@ -80,6 +80,11 @@ Results = dict[str, list[Measurement]]
 """The measurements of each contestant, one a round."""
 
 
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
 def say(text: str) -> None:
     """Something about the progress, to standard error."""
     print(text, file=sys.stderr, flush=True)

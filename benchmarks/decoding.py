@@ -33,6 +33,7 @@ from common import (
     peak_megabytes,
     present,
     ratios,
+    read_lines,
     report_errors,
     run_in_turn,
     run_watched,
@@ -86,10 +87,6 @@ class Task:
     def output(self, name: str) -> Path:
         """Where a contestant leaves its translations."""
         return self.folder / "outputs" / name.replace(" ", "-")
-
-    def lines(self, path: Path) -> list[str]:
-        """The lines of a text file."""
-        return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def train_model(files: Files, size: str, steps: int, folder: Path) -> Path:
@@ -204,13 +201,13 @@ def output_table(contestants: Sequence[Contestant], task: Task) -> str:
     """BLEU of the outputs, how many are tfm's, and how long they are."""
     from sacrebleu import BLEU
 
-    bleu, references = BLEU(), [task.lines(task.references)]
+    bleu, references = BLEU(), [read_lines(task.references)]
     rows: list[list[str]] = []
     for contestant in contestants:
         row = [contestant.name]
         for search in SEARCHES:
-            ours = task.lines(task.output(OURS) / f"{search}.txt")
-            outputs = task.lines(task.output(contestant.name) / f"{search}.txt")
+            ours = read_lines(task.output(OURS) / f"{search}.txt")
+            outputs = read_lines(task.output(contestant.name) / f"{search}.txt")
             same = 100 * sum(a == b for a, b in zip(outputs, ours, strict=True)) / len(ours)
             words = sum(len(line.split()) for line in outputs) / len(outputs)
             row += [f"{bleu.corpus_score(outputs, references).score:.2f}", f"{same:.1f} %", f"{words:.1f}"]
@@ -225,7 +222,7 @@ def command_table(task: Task, repeats: int) -> str:
     """The whole command `tfm translate`, start-up included."""
     translate = [*TFM, "translate", "--run", str(task.run)]
     output = str(task.folder / "translated.txt")
-    lines = len(task.lines(task.sources))
+    lines = len(read_lines(task.sources))
     commands = {"one short sentence": [*translate, task.sentence]}
     for beam_size in (1, task.beam_size):
         files = ["--input", str(task.sources), "--output", output]

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from common import BenchmarkError, report_errors
+from common import BenchmarkError, read_lines, report_errors
 
 
 def moses_form(language: str) -> Callable[[str], str]:
@@ -21,11 +21,6 @@ def moses_form(language: str) -> Callable[[str], str]:
         return str(tokenizer.tokenize(normaliser.normalize(line.lower()), return_str=True))
 
     return convert
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a file."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def main() -> None:

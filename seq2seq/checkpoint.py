@@ -183,9 +183,13 @@ def valid_checkpoints(run: Path) -> tuple[list[Path], list[str]]:
 
 def best_checkpoint(checkpoints: list[Path]) -> Path | None:
     """The one whose validation scored highest, the earliest of equals; None if none was validated."""
-    scores = {path: read_state(path).get("score") for path in sorted(checkpoints, key=checkpoint_step)}
+    return next(iter(_best_first({path: read_state(path).get("score") for path in checkpoints})), None)
+
+
+def _best_first(scores: Mapping[Path, float | None]) -> list[Path]:
+    """The checkpoints that were validated, highest score first, the earlier of equals."""
     scored = {path: score for path, score in scores.items() if score is not None}
-    return max(scored, key=lambda path: scored[path]) if scored else None
+    return sorted(scored, key=lambda path: (-scored[path], checkpoint_step(path)))
 
 
 def find_checkpoint(run: Path, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
@@ -236,8 +240,7 @@ def _by_preference(run: Path, which: str, problems: dict[Path, str]) -> list[Pat
             scores[directory] = read_state(directory).get("score")
         except ModelError as error:
             problems[directory] = str(error)
-    scored = [(-score, checkpoint_step(path), path) for path, score in scores.items() if score is not None]
-    return [path for _, _, path in sorted(scored)] + [path for path, score in scores.items() if score is None]
+    return _best_first(scores) + [path for path, score in scores.items() if score is None]
 
 
 def read_description(directory: Path) -> ModelDescription:

@@ -160,11 +160,16 @@ def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
     return F.pad(x, (0, width - x.size(-1))).flatten(-2)
 
 
+def _scaled_queries(attn: MultiHeadAttention) -> _Linear:
+    """The projection of queries with 1 / sqrt(d_k) multiplied in."""
+    q, scale = _concatenated(attn.q_proj), math.sqrt(attn.q_proj.out_features // attn.num_heads)
+    return _Linear(q.weight / scale, q.bias / scale)
+
+
 def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttention:
-    heads, d_k, d_v = attn.num_heads, attn.q_proj.out_features // attn.num_heads, attn.v_proj.out_features
-    width = max(d_k, d_v // heads)
-    k, v, q = (_concatenated(linear) for linear in (attn.k_proj, attn.v_proj, attn.q_proj))
-    q = _Linear(q.weight / math.sqrt(d_k), q.bias / math.sqrt(d_k))
+    heads = attn.num_heads
+    width = max(attn.q_proj.out_features, attn.v_proj.out_features) // heads
+    k, v, q = _concatenated(attn.k_proj), _concatenated(attn.v_proj), _scaled_queries(attn)
     return _SelfAttention(
         _norm(residual.norm, residual.pre_norm),
         torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
@@ -174,9 +179,8 @@ def _self_attention(attn: MultiHeadAttention, residual: Residual) -> _SelfAttent
 
 
 def _cross_attention(attn: MultiHeadAttention, residual: Residual) -> _CrossAttention:
-    q, scale = _concatenated(attn.q_proj), 1 / math.sqrt(attn.q_proj.out_features // attn.num_heads)
-    q = _Linear(q.weight * scale, q.bias * scale)
-    return _CrossAttention(_norm(residual.norm, residual.pre_norm), q, _concatenated(attn.out_proj))
+    norm = _norm(residual.norm, residual.pre_norm)
+    return _CrossAttention(norm, _scaled_queries(attn), _concatenated(attn.out_proj))
 
 
 def _feed_forward(feed_forward: FeedForward, residual: Residual) -> _FeedForward:

@@ -40,9 +40,10 @@ class ArrayBatch(Protocol):
 def to_tensors(batch: ArrayBatch, device: torch.device) -> TensorBatch:
     """A batch of arrays as tensors on a device; to a GPU they are on their way when this returns."""
     tensors = [torch.from_numpy(array) for array in (batch.src, batch.tgt_in, batch.tgt_out)]
-    if device.type == "cuda":  # from pinned memory a copy does not make the host wait for what was queued before it
-        tensors = [tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors]
-    src, tgt_in, tgt_out = (tensor.to(device) for tensor in tensors)
+    pinned = device.type == "cuda"  # a copy from pinned memory does not make the host wait for what was queued before
+    if pinned:
+        tensors = [tensor.pin_memory() for tensor in tensors]
+    src, tgt_in, tgt_out = (tensor.to(device, non_blocking=pinned) for tensor in tensors)
     return TensorBatch(src, tgt_in, tgt_out, batch.num_tokens)
 
 
