@@ -36,7 +36,7 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
-		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout ruff sacremoses
+		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout pytest-xdist ruff sacremoses
 	@touch $@
 
 demo: $(VENV)/installed
@@ -45,7 +45,7 @@ demo: $(VENV)/installed
 	$(BIN)/tfm translate --run $(DEMO_RUN) "the old woman gives the child two red apples"
 
 test: $(VENV)/development
-	@$(BIN)/python -m pytest --quiet
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
 test-slow: $(VENV)/development
 	@$(BIN)/python -m pytest -m slow --timeout 7200 -rs

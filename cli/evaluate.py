@@ -43,7 +43,7 @@ def evaluate(
     from ..data.files import OutputFile
     from ..seq2seq.evaluation.scores import METRICS
     from .console import Console
-    from .garbage import importing
+    from .libraries import importing
     from .runs import find_run
 
     metrics = metric or ["bleu", "chrf"]

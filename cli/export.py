@@ -38,6 +38,7 @@ def export(
     from ..data.errors import UsageError
     from ..seq2seq.export.limits import QUANTIZATIONS
     from .console import Console
+    from .libraries import importing
     from .runs import find_run
 
     if format_ != "ctranslate2":
@@ -47,8 +48,9 @@ def export(
     console = Console()
     directory = find_run(run, console)
 
-    from ..seq2seq.checkpoint import find_checkpoint
-    from ..seq2seq.export.directory import export_checkpoint
+    with importing():
+        from ..seq2seq.checkpoint import find_checkpoint
+        from ..seq2seq.export.directory import export_checkpoint
 
     source = find_checkpoint(directory, checkpoint, warn=console.warn)
     export_checkpoint(directory, source, output, quantization=quantization)

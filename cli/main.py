@@ -17,8 +17,8 @@ import typer
 from ..data.errors import ClosedPipe, TfmError
 from .evaluate import evaluate
 from .export import export
-from .garbage import leave_garbage
 from .info import info
+from .libraries import leave_garbage, set_up_libraries
 from .tokenize import tokenize
 from .train import train
 from .translate import translate
@@ -83,7 +83,7 @@ def root(
 def main() -> NoReturn:
     """Runs the command line; the console script `tfm`."""
     debug = "--debug" in sys.argv
-    _set_up_libraries()
+    set_up_libraries()
     try:
         code = _run()
     except BaseException as error:
@@ -94,16 +94,6 @@ def main() -> NoReturn:
         code = report(error)
     leave_garbage()
     sys.exit(code)
-
-
-def _set_up_libraries() -> None:
-    """Settings that torch's libraries read from the environment when they are loaded; the user's own stand."""
-    # Threads wait for each other by spinning. With every core busy elsewhere that wait lasts until the other program
-    # has had its turn, and a step takes 30 times as long; to sleep after a while costs nothing otherwise.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    # oneDNN keeps the code that it made for the last 1,024 shapes of matrix products, half a gigabyte in each process
-    # that trains. Batches of sentences have so many shapes that it is used again only from layer to layer.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 
 def _run() -> int:

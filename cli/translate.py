@@ -56,7 +56,7 @@ def translate(
     from ..data.reading import MAX_LINE_BYTES
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
-    from .garbage import importing
+    from .libraries import importing
     from .runs import find_run
 
     console = Console()

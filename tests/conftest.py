@@ -4,12 +4,12 @@ import os
 import socket
 from pathlib import Path
 
-# Before torch is loaded: tests share the machine with each other and with whatever else runs.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
 import pytest
+
+from tfm.cli.libraries import set_up_libraries
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+set_up_libraries()  # before torch is loaded, as the command does
 
 
 @pytest.fixture(autouse=True)

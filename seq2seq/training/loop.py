@@ -114,6 +114,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self._gradients = GradientBuffer(self.model)
         self._bad_updates = 0
+        self._ahead: dict[tuple[int, int], TensorBatch] = {}
 
     def run(self) -> None:
         """Trains until the last step or until validation no longer improves.
@@ -158,10 +159,11 @@ class Trainer:
         self.model.train()
         self._gradients.clear()
         for index in self.ranks.share(micro_batches):
-            batch = self.batches.load(progress.epoch, index)
+            batch = self._load(progress.epoch, index)
             seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
             self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
+        self._load_ahead()
         loss_sum, num_tokens, grad_norm = self._gradients.normalise(self.config.max_grad_norm)
         rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
         self._update(step, rate, loss_sum, grad_norm)
@@ -174,13 +176,28 @@ class Trainer:
         self._last = {"lr": rate, "grad_norm": grad_norm}
 
     def _next_micro_batches(self) -> range:
-        """Which batches of the epoch the next update takes; fewer than `grad_accum_steps` at the end of an epoch."""
+        """Moves on to the batches that the next update takes."""
         progress = self.progress
-        if progress.next_batch >= self.batches.num_batches(progress.epoch):
-            progress.epoch, progress.next_batch = progress.epoch + 1, 0
-        end = min(progress.next_batch + self.config.grad_accum_steps, self.batches.num_batches(progress.epoch))
-        start, progress.next_batch = progress.next_batch, end
-        return range(start, end)
+        progress.epoch, micro_batches = self._micro_batches_ahead()
+        progress.next_batch = micro_batches.stop
+        return micro_batches
+
+    def _micro_batches_ahead(self) -> tuple[int, range]:
+        """The epoch and the batches of the next update; fewer than `grad_accum_steps` at the end of an epoch."""
+        epoch, start = self.progress.epoch, self.progress.next_batch
+        if start >= self.batches.num_batches(epoch):
+            epoch, start = epoch + 1, 0
+        return epoch, range(start, min(start + self.config.grad_accum_steps, self.batches.num_batches(epoch)))
+
+    def _load_ahead(self) -> None:
+        """Loads this rank's first batch of the next update, before the host waits for the device to end this one."""
+        epoch, micro_batches = self._micro_batches_ahead()
+        for index in self.ranks.share(micro_batches)[:1]:
+            self._ahead = {(epoch, index): self.batches.load(epoch, index)}
+
+    def _load(self, epoch: int, index: int) -> TensorBatch:
+        batch = self._ahead.pop((epoch, index), None)
+        return self.batches.load(epoch, index) if batch is None else batch
 
     def _loss(self, batch: TensorBatch) -> Tensor:
         hidden = self.model.hidden_states(batch.src, batch.tgt_in, self.dtype)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of
 
-from tfm.cli.garbage import importing
+from tfm.cli.libraries import importing
 from tfm.cli.main import main
 
 COMMANDS = ["tokenize", "train", "translate", "evaluate", "info", "export"]

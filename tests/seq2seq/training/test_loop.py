@@ -13,6 +13,7 @@ from tfm.seq2seq.decoding.greedy import extend_greedily
 from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.gradients import GradientBuffer
 from tfm.seq2seq.training.loop import PLAN_STEP, Hooks, Progress, Trainer
 from tfm.seq2seq.training.optimizer import Optimizer
 
@@ -99,6 +100,26 @@ def test_the_last_update_of_an_epoch_takes_the_batches_that_are_left() -> None:
     training.run()
     assert (training.progress.epoch, training.progress.next_batch) == (1, 3)
     assert training.progress.tokens == 2 * sum(batch(i).num_tokens for i in range(3))
+
+
+def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    class Recorded(FixedBatches):
+        def load(self, epoch: int, index: int) -> TensorBatch:
+            events.append(f"load {epoch}.{index}")
+            return super().load(epoch, index)
+
+    waiting = GradientBuffer.normalise
+
+    def normalise(self: GradientBuffer, max_norm: float) -> tuple[float, int, float]:
+        events.append("wait")
+        return waiting(self, max_norm)
+
+    monkeypatch.setattr(GradientBuffer, "normalise", normalise)
+    trainer(build_model(), Recorded(batch(0), batch(1), batch(2)), grad_accum_steps=2, max_steps=3).run()
+    one_epoch = ["load 0.0", "load 0.1", "load 0.2", "wait", "load 1.0", "wait"]
+    assert events == [*one_epoch, "load 1.1", "load 1.2", "wait"]
 
 
 def test_gradients_are_clipped() -> None:

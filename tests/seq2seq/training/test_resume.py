@@ -66,7 +66,7 @@ def test_the_tiny_run_has_several_steps_per_epoch_and_several_epochs(uninterrupt
 def test_stopped_and_resumed_again_and_again(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
     """Stops in the middle of epochs, twice and more within one epoch, and within validations."""
     run, stopped_at = tmp_path / "run", list[int]()
-    for looks in itertools.cycle((3, 3, 3, 9)):  # a validation looks more than three times, and starts again when stopped
+    for looks in itertools.cycle((3, 3, 3, 9)):  # a validation, begun anew when stopped, has more than 3 looks
         try:
             train_tiny(run, interrupts=StopAfter(looks))
             break
