@@ -235,10 +235,6 @@ PARTS = {
 def table(part: Part, rows: dict[int, Row]) -> str:
     """The figures of one part."""
     columns = list(next(iter(rows.values())))
-
-    def short(value: float) -> str:
-        return f"{value:,.{1 if value < 100 else 0}f}"
-
     lines = [
         (f"{size:,}", *(f"{row[name]:,.{1 if row[name] < 100 else 0}f}" for name in columns))
         for size, row in rows.items()
@@ -279,7 +275,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", help="these sizes instead; with one part")
     parser.add_argument("--steps", type=int, default=12, help="of training, for each point; default: 12")
     parser.add_argument("--lines", type=int, default=200, help="to translate, for each point; default: 200")
-    parser.add_argument("--picture", type=Path, default=HERE / "growth.png", help="default: benchmarks/growth.png")
+    parser.add_argument("--picture", type=Path, help="default: growth.png where files go")
     parser.add_argument(
         "--work", type=Path, default=HERE / "scratch", help="where files go; default: benchmarks/scratch"
     )
@@ -305,8 +301,9 @@ def main() -> None:
             say(f"{name}: {size:,}")
             found.setdefault(name, {})[size] = part.measure(bench, size)
         note(table(part, found[name]))
-    draw(found, options.picture)
-    note(f"Drawn in {options.picture.name}.")
+    picture = options.picture or options.work / "growth.png"
+    draw(found, picture)
+    note(f"Drawn in {picture}.")
 
 
 if __name__ == "__main__":

@@ -60,11 +60,17 @@ def training_settings(
         tree = merge(tree, {"data": {"src": [], "tgt": [], "data": [], "dev_src": [], "dev_tgt": [], "dev": []}})
     if init_from is not None:
         tree = _with_sizes_of(tree, init_from)
-    if "max_time" in training:  # a time replaces a preset's number of steps, and a number a preset's time
-        tree = merge(tree, {"training": {"max_steps": _UNBOUNDED}})
-    elif "max_steps" in training:
-        tree = merge(tree, {"training": {"max_time": None}})
-    return parse_config(merge(tree, flags))
+    return parse_config(merge(_with_one_length(tree, flags["training"]), flags))
+
+
+def _with_one_length(tree: Section, training: Section) -> Section:
+    """Lets a time that is asked for replace a number of steps that is not, and the other way round."""
+    own = tree.get("training", {})
+    if training.get("max_time") or (own.get("max_time") and "max_steps" not in own):
+        return merge(tree, {"training": {"max_steps": _UNBOUNDED}})
+    if "max_steps" in training:
+        return merge(tree, {"training": {"max_time": None}})
+    return tree
 
 
 def _has_config(run: Path | None) -> bool:

@@ -27,7 +27,10 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
     ] = None,
-    run: Annotated[Path | None, typer.Option(metavar="RUN", help="The run directory. [default: runs/NAME]")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"),
+    ] = None,
     init_from: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning).")
     ] = None,
@@ -102,7 +105,7 @@ def train(
             )
         except Interrupted as error:
             raise Interrupted(
-                f"{error}. Run the same command to continue: {_command_line()}", error.exit_code - 128
+                f"{error}. Run the same command to continue: {_command_line()}", error.signal_number
             ) from error
     if result is None:
         return

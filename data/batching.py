@@ -159,7 +159,7 @@ class BatchSource:
     def plan(self, epoch: int) -> list[RowNumbers]:
         """The row numbers of each batch of an epoch."""
         if epoch != self._epoch:
-            self._plan = []  # two at once would be one too many
+            self._plan = []  # frees the old plan first: two together would need twice the memory
             lengths = self._store.src_lengths, self._store.tgt_lengths
             self._plan = plan_epoch(
                 *lengths, max_tokens=self._max_tokens, seed=self._seed, epoch=epoch, group=self._group

@@ -164,7 +164,7 @@ class _Child:
     """One `encoding_worker`, killed when the block ends."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        command = [sys.executable, "-m", f"{__package__}.encoding_worker"]
+        command = [sys.executable, "-P", "-m", f"{__package__}.encoding_worker"]
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe that nobody reads could fill up)
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._complaints}
         try:

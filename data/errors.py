@@ -52,7 +52,7 @@ class TrainingDiverged(TfmError):
 
 
 class Interrupted(TfmError):
-    """SIGINT or SIGTERM arrived; whatever had to be saved has been saved.
+    """SIGINT or SIGTERM arrived; whatever had to be saved has been saved, or the message says what is not.
 
     Args:
         signal_number: The signal received; the exit code is 128 plus that number.
@@ -60,7 +60,8 @@ class Interrupted(TfmError):
 
     def __init__(self, message: str, signal_number: int = signal.SIGINT) -> None:
         super().__init__(message)
-        self.exit_code = 128 + int(signal_number)
+        self.signal_number = int(signal_number)
+        self.exit_code = 128 + self.signal_number
 
 
 class ClosedPipe(TfmError):

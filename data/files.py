@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -209,9 +209,9 @@ class LineLog:
                     records.append(record)
         return records
 
-    def cut_after(self, step: int) -> None:
-        """Drops every record of a later step, so that a resumed run writes each step once."""
-        kept = [record for record in self.records() if record.get("step", step + 1) <= step]
+    def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
+        """Drops every other record, so that a resumed run writes each once."""
+        kept = [record for record in self.records() if wanted(record)]
         if self.path.exists():
             lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
             replace_file(self.path, "".join(lines).encode())

@@ -280,7 +280,7 @@ def _options(config: TokenizerConfig, vocab_size: int) -> dict[str, Any]:
 
 def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
     """Runs the training child over the sentences; returns the model and what it complained of."""
-    command = [sys.executable, "-m", f"{__package__}.sentencepiece_worker"]
+    command = [sys.executable, "-P", "-m", f"{__package__}.sentencepiece_worker"]
     with tempfile.TemporaryFile() as stdin:
         stdin.write(json.dumps(options).encode() + b"\n")
         stdin.writelines(sentence.encode() + b"\n" for sentence in sentences)

@@ -39,7 +39,7 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
         UsageError: bf16 is asked for where it cannot be computed.
     """
     if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported()
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
     elif device.type == "cpu":
         capabilities = torch.cpu.get_capabilities()
         fast = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

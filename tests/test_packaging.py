@@ -23,6 +23,12 @@ def test_the_package_list_is_the_folders_on_disk() -> None:
     assert setuptools["package-dir"] == {f"tfm.{folder}": folder for folder in FOLDERS}
 
 
+def test_make_installs_the_development_group() -> None:
+    group = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["dev"]
+    recipe = (ROOT / "Makefile").read_text().partition("$(VENV)/development:")[2].partition("@touch")[0]
+    assert recipe.partition("-c constraints.txt")[2].replace("\\\n", " ").split() == group
+
+
 def test_every_module_lies_in_a_package() -> None:
     for folder in FOLDERS:
         for module in (ROOT / folder).rglob("*.py"):

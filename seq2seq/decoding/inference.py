@@ -373,7 +373,7 @@ class InferenceModel:
 def _attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Decoder self-attention of q (R, H, d) to keys and values (T, R, H, d), which gives (R, H * d).
 
-    One query per row: a matrix product would be a row of dot products, which are quicker said so.
+    With one query per row, multiplying and summing element by element is faster than a matrix product.
     """
     weights = (q * keys).sum(dim=3, keepdim=True).softmax(dim=0)  # (T, R, H, 1)
     return (weights * values).sum(dim=0).flatten(1)

@@ -33,7 +33,8 @@ def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: 
         The results, in the order of the items.
 
     Raises:
-        BaseException: The first that a call has raised, or an interrupt; the other calls end at their next check.
+        BaseException: What a call has raised (of several, the first item's), or an interrupt; the other calls end at
+            their next check.
     """
     allowed = torch.get_num_threads()
     count = min(allowed, len(items), MAX_THREADS)

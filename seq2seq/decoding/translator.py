@@ -24,7 +24,9 @@ from .search import Hypothesis, SearchState, Step
 from .threads import on_all_cores
 
 MAX_BATCH_TOKENS = 12_000
-"""Source positions, padding included and times the beam size, that are searched together."""
+"""Source positions, padding included and times the beam size, that are searched together at most."""
+_MIN_BATCH_TOKENS = 1_000
+"""No fewer are put in a batch to give another core some work, too: in smaller ones Python is what takes time."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class Translator:
         def search(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
             return self._search(batch, check, beam_size, alpha, n_best, sampling, first_line)
 
-        batches = _length_batches(parts, MAX_BATCH_TOKENS // rows)
+        batches = _length_batches(parts, _batch_tokens(sum(len(part.ids) + 1 for part in parts) * rows) // rows)
         found: dict[tuple[int, int], list[Hypothesis]] = {}
         for batch, results in zip(batches, on_all_cores(search, batches), strict=True):
             for part, hypotheses in zip(batch, results, strict=True):
@@ -278,6 +280,12 @@ def check_tokenizer(tokenizer: Tokenizer, expected_sha256: str, directory: Path)
             f"{directory} is not the tokenizer that this model was trained with (sha256 {tokenizer.sha256[:12]}..,"
             f" the model expects {expected_sha256[:12]}..); restore the run's own"
         )
+
+
+def _batch_tokens(total: int) -> int:
+    """How large batches may be so that all cores end at about the same time: two or more batches for each."""
+    each = -(-total // (2 * torch.get_num_threads()))
+    return min(max(each, _MIN_BATCH_TOKENS), MAX_BATCH_TOKENS)
 
 
 def _length_batches(parts: list[_Part], max_tokens: int) -> list[list[_Part]]:

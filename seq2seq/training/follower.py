@@ -37,7 +37,9 @@ class Start:
 def follow(ranks: Ranks) -> None:
     """Takes the leader's `Start` and trains along until the leader stops."""
     keep_freed_memory()
-    start: Start = ranks.hand_out()
+    start: Start | None = ranks.hand_out()
+    if start is None:  # the run is finished
+        return
     device = own_device(start.device)
     model = start.description.build()
     with torch.no_grad():

@@ -28,7 +28,7 @@ MAX_BAD_UPDATES = 3
 """So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
 
 PLAN_STEP = 60
-"""With a time limit, the update after which the number of steps is fixed."""
+"""With a time limit, the number of updates after which the number of steps is fixed."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Hooks:
     stop_requested: Callable[[], int | None] = lambda: None
     """The signal that asks the loop to stop, if one has arrived."""
     plan_steps: Callable[[Progress, float], int] | None = None
-    """Given the seconds that a step takes, says how many steps fit the time; called once, at `PLAN_STEP`."""
+    """Given the seconds that a step takes, says how many steps fit the time; called once, after `PLAN_STEP` updates."""
 
 
 @dataclass
@@ -114,6 +114,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self._gradients = GradientBuffer(self.model)
         self._bad_updates = 0
+        self._next: tuple[int, range] | None = None
         self._ahead: dict[tuple[int, int], TensorBatch] = {}
 
     def run(self) -> None:
@@ -149,7 +150,7 @@ class Trainer:
         number = self.hooks.stop_requested()
         if number is not None:
             self._save()
-            raise Interrupted(f"stopped after step {self.progress.step:,}", number)
+            raise Interrupted(f"stopped after step {self.progress.step:,}{self._unsaved()}", number)
 
     def _train_step(self) -> None:
         """One update: gradients of one or more batches, added, normalised by their tokens, clipped, applied."""
@@ -163,7 +164,8 @@ class Trainer:
             seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
             self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
-        self._load_ahead()
+        if step < (self.max_steps or self.config.max_steps):
+            self._load_ahead()
         loss_sum, num_tokens, grad_norm = self._gradients.normalise(self.config.max_grad_norm)
         rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
         self._update(step, rate, loss_sum, grad_norm)
@@ -178,8 +180,9 @@ class Trainer:
     def _next_micro_batches(self) -> range:
         """Moves on to the batches that the next update takes."""
         progress = self.progress
-        progress.epoch, micro_batches = self._micro_batches_ahead()
+        progress.epoch, micro_batches = self._next or self._micro_batches_ahead()
         progress.next_batch = micro_batches.stop
+        self._next = None
         return micro_batches
 
     def _micro_batches_ahead(self) -> tuple[int, range]:
@@ -191,7 +194,7 @@ class Trainer:
 
     def _load_ahead(self) -> None:
         """Loads this rank's first batch of the next update, before the host waits for the device to end this one."""
-        epoch, micro_batches = self._micro_batches_ahead()
+        self._next = epoch, micro_batches = self._micro_batches_ahead()
         for index in self.ranks.share(micro_batches)[:1]:
             self._ahead = {(epoch, index): self.batches.load(epoch, index)}
 
@@ -233,14 +236,22 @@ class Trainer:
         if not self._plan_pending():
             return
         self._step_ends.append(time.monotonic())
-        if self.progress.step >= PLAN_STEP:
+        if len(self._step_ends) >= PLAN_STEP:
             assert self.hooks.plan_steps is not None
             timed = self._step_ends[len(self._step_ends) // 3 :]
-            self.max_steps = self.hooks.plan_steps(self.progress, (timed[-1] - timed[0]) / (len(timed) - 1))
+            try:
+                self.max_steps = self.hooks.plan_steps(self.progress, (timed[-1] - timed[0]) / (len(timed) - 1))
+            except Interrupted as error:
+                raise Interrupted(f"{error}{self._unsaved()}", error.signal_number) from error
 
     def _plan_pending(self) -> bool:
         """Whether the run's length is still to be measured; a run that ends before that needs no plan."""
         return self.max_steps is None and self.hooks.plan_steps is not None and not self._finished()
+
+    def _unsaved(self) -> str:
+        """What to say of stopping now if it loses something."""
+        lost = ", before the time limit became a number of steps: these are not saved"
+        return lost if self._plan_pending() else ""
 
     def _save(self) -> None:
         # A run whose length is still unknown leaves no checkpoint: it would resume with another measurement.

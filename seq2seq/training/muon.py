@@ -14,7 +14,7 @@ _ITERATIONS = 5
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
-    """Replaces each matrix's singular values by values near 1: of U S V^T about U V^T is left.
+    """Replaces each matrix's singular values by values near 1: U S V^T becomes about U V^T.
 
     A Newton-Schulz iteration, X <- a X + (b A + c A^2) X with A = X X^T, whose coefficients are chosen for speed: after
     five rounds the singular values lie between about 0.7 and 1.2, which serves as well as 1.

@@ -23,7 +23,7 @@ class Plan:
     """
 
     def __init__(self, run: Path, config: TrainingConfig, reporter: Reporter, started: float) -> None:
-        self._run, self._config, self._reporter, self._started = run, config, reporter, started
+        self._run, self._config, self._reporter, self.started = run, config, reporter, started
         self._path = run / "plan.json"
 
     def steps(self, step: int, before: int | None) -> int | None:
@@ -56,19 +56,28 @@ class Plan:
                     f"{self._run} was planned for {decided['max_time']}, which was {decided['max_steps']:,} steps;"
                     " say --max-steps to change that number"
                 )
-        if self._config.schedule in ("cosine", "trapezoid") and self._config.warmup_steps < PLAN_STEP:
-            raise UsageError(
-                f"with max_time the {self._config.schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
-                f" but has {self._config.warmup_steps}"
-            )
+        schedule = self._config.schedule
+        if schedule in ("cosine", "trapezoid"):
+            if step:
+                raise UsageError(
+                    f"{self._run} began with a number of steps, which shapes its {schedule} schedule, and cannot go on"
+                    " with a time limit; say --max-steps"
+                )
+            if self._config.warmup_steps < PLAN_STEP:
+                raise UsageError(
+                    f"with max_time the {schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
+                    f" but has {self._config.warmup_steps}"
+                )
         return None
 
     def decide(self, step: int, seconds_per_step: float, seconds_per_validation: float) -> int:
         """Turns the time limit into a number of steps, and writes it down before any step depends on it."""
         max_time = self._config.max_time or ""
-        left = parse_duration(max_time) - (time.monotonic() - self._started) - seconds_per_validation
+        left = parse_duration(max_time) - (time.monotonic() - self.started) - seconds_per_validation
         per_step = seconds_per_step + seconds_per_validation / self._config.validate_every
-        steps = min(step + max(int(left / per_step), 1), self._config.max_steps)
+        fitting, most = step + max(int(left / per_step), 1), self._config.max_steps
+        steps = min(fitting, most)
         replace_json(self._path, {"max_time": max_time, "max_steps": steps})
-        self._reporter.say(f"{max_time} is time for {steps:,} steps ({seconds_per_step:.3f} s each)")
+        beyond = f"; training.max_steps ends it at {most:,}" if fitting > most else ""
+        self._reporter.say(f"{max_time} is time for {fitting:,} steps ({seconds_per_step:.3f} s each){beyond}")
         return steps

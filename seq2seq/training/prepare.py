@@ -83,7 +83,9 @@ def prepare_data(
     train_store = _store(cache, train, tokenizer, limits, frozenset(dev_pairs), "training data", reporter)
     leaked = train_store.report.in_dev_set
     if leaked:
-        reporter.warn(f"{leaked:,} training pairs also stand in the validation set: its scores will flatter")
+        reporter.warn(
+            f"{leaked:,} training pairs are also in the validation set: its scores will look better than they should"
+        )
     identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 

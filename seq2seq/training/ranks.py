@@ -61,6 +61,12 @@ class Ranks:
         """Tells the followers that there is nothing more to do."""
         self._tell(_STOP)
 
+    def send_home(self) -> None:
+        """For the leader, instead of beginning: others, whom torchrun has started, are waiting to be told."""
+        if self.count > 1 and self.threads is None:
+            with joined(self):
+                self.hand_out(None)
+
     def updates(self) -> Iterator[int | None]:
         """For a follower: at each update that the leader asks for, of how many it is in all."""
         while (max_steps := self._tell(_STOP)) != _STOP:
@@ -169,9 +175,13 @@ def _followers(ranks: Ranks) -> Iterator[None]:
 
 
 def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
-    """Starts a follower: in a session of its own, for Ctrl-C is the leader's to answer; a pipe is its leash."""
+    """Starts a follower, in a session of its own, for Ctrl-C is the leader's to answer.
+
+    Its stdin is a pipe that closes when the leader dies; then it ends, too. With -P the files of the current directory
+    are no modules, as they are none for `tfm` itself.
+    """
     numbers = [str(number) for number in (ranks.rank, ranks.count, ranks.threads)]
-    command = [sys.executable, "-m", _FOLLOWER, *numbers, str(meeting_point)]
+    command = [sys.executable, "-P", "-m", _FOLLOWER, *numbers, str(meeting_point)]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
     )

@@ -1,5 +1,6 @@
 """Puts a training run together: data, model, optimizer, the loop, and the run directory that survives them."""
 
+import math
 import time
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -8,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...data.errors import DataError, ModelError, TrainingDiverged, UsageError
+from ...data.errors import DataError, ModelError, TfmError, TrainingDiverged, UsageError
 from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ..checkpoint import (
     FORMAT_VERSION,
@@ -103,24 +104,35 @@ def train(
     with DirectoryLock(run):
         for directory in (run, run / "checkpoints", run / "cache"):
             remove_debris(directory)
-        _refuse_damaged(run, reporter)
-        _write_config(run, config_text)
+        checkpoint = _newest_checkpoint(run, reporter)
+        if checkpoint is None:
+            _forget_other_configuration(run, config_text)
+        plan = Plan(run, settings.training, reporter, started)
+        max_steps = plan.steps(*_progress_of(checkpoint))
+        replace_file(run / "config.yaml", config_text.encode())
         if init_from is not None:
             tokenizer = init_from / "tokenizer"
         prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter)
-        return _Session(settings, run, prepared, reporter, interrupts, init_from, started, ranks).run_to_end()
+        session = _Session(settings, run, prepared, reporter, interrupts, plan, ranks)
+        return session.run_to_end(checkpoint, init_from, max_steps)
 
 
-def _write_config(run: Path, config_text: str) -> None:
-    """Records the configuration; of another one that never came to a checkpoint, nothing is taken over."""
+def _forget_other_configuration(run: Path, config_text: str) -> None:
+    """Takes nothing over from a run of other settings that never came to a checkpoint."""
     path = run / "config.yaml"
-    if path.exists() and path.read_text(encoding="utf-8") != config_text and not list_checkpoints(run):
+    if path.exists() and path.read_text(encoding="utf-8") != config_text:
         for name in ("tokenizer", "plan.json"):
             remove_tree(run / name)
-    replace_file(path, config_text.encode())
 
 
-def _refuse_damaged(run: Path, reporter: Reporter) -> None:
+def _progress_of(checkpoint: Path | None) -> tuple[int, int | None]:
+    """How far a run has come, and its steps in all as of then."""
+    if checkpoint is None:
+        return 0, None
+    return checkpoint_step(checkpoint), read_state(checkpoint)["max_steps"]
+
+
+def _newest_checkpoint(run: Path, reporter: Reporter) -> Path | None:
     """Warns of damaged checkpoints; refuses to start anew over a run whose checkpoints are all damaged."""
     sound, problems = valid_checkpoints(run)
     if problems and not sound:
@@ -129,10 +141,11 @@ def _refuse_damaged(run: Path, reporter: Reporter) -> None:
         )
     for problem in problems:
         reporter.warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
+    return sound[-1] if sound else None
 
 
 class _Session:
-    """One process's share of a run."""
+    """The leader's side of a run."""
 
     def __init__(
         self,
@@ -141,14 +154,12 @@ class _Session:
         prepared: PreparedData,
         reporter: Reporter,
         interrupts: Interrupts,
-        init_from: Path | None,
-        started: float,
+        plan: Plan,
         ranks: Ranks,
     ) -> None:
         self.ranks = ranks
         self.settings, self.config = settings, settings.training
         self.run, self.prepared, self.reporter, self.interrupts = run, prepared, reporter, interrupts
-        self.init_from, self.started = init_from, started
         self.metrics, self.timing = LineLog(run / "metrics.jsonl"), LineLog(run / "timing.jsonl")
         self.device = own_device(pick_device(self.config.device).type)
         self.dtype = pick_precision(self.config.precision, self.device)
@@ -158,29 +169,37 @@ class _Session:
         self.model = self.description.build().to(self.device)
         self.optimizer = Optimizer(self.model, self.config, ranks=ranks, dtype=self.dtype)
         self.average: MovingAverage | None = None
-        self.plan = Plan(run, self.config, reporter, started)
+        self.plan = plan
         self.progress = Progress()
+        self.validate_first = False
         self.total_before: int | None = None
 
-    def run_to_end(self) -> TrainingResult:
-        checkpoints, _ = valid_checkpoints(self.run)
-        if checkpoints:
-            self._resume(checkpoints[-1])
-        elif self.init_from is not None:
-            self._initialise(self.init_from)
+    def run_to_end(self, checkpoint: Path | None, init_from: Path | None, max_steps: int | None) -> TrainingResult:
+        """Goes on from a checkpoint, or begins, with random weights or those of another run."""
+        if checkpoint is not None:
+            self._resume(checkpoint)
+        elif init_from is not None:
+            self._initialise(init_from)
         if self.config.ema_decay and self.average is None:
             self.average = MovingAverage(self.model, self.config.ema_decay)
-        max_steps = self.plan.steps(self.progress.step, self.total_before)
         progress = self.progress
+        self.validate_first = init_from is not None and progress.step == 0 and progress.validated_step < 0
         at_end = progress.stopped_early or (max_steps is not None and progress.step >= max_steps)
         if at_end and progress.validated_step == progress.step:
+            self.ranks.send_home()
             return self._result(already_finished=True)
-        self.metrics.cut_after(progress.step)
-        self.timing.cut_after(progress.step)
+        self.metrics.keep(lambda record: _happened(record, progress))
+        self.timing.keep(lambda record: _happened(record, progress))
         self._announce(max_steps)
         with joined(self.ranks):
             self.ranks.hand_out(self._start())
-            self._loop(max_steps)
+            try:
+                self._loop(max_steps)
+            except TrainingDiverged:  # which all ranks have seen
+                raise
+            except TfmError:
+                self.ranks.stop()
+                raise
             self.ranks.stop()
         return self._result(already_finished=False)
 
@@ -310,7 +329,7 @@ class _Session:
         )
         try:
             with self.interrupts.held():
-                if self.init_from is not None and self.progress.step == 0 and self.progress.validated_step < 0:
+                if self.validate_first:
                     self.trainer.validate_and_save()
                 self.trainer.run()
         except TrainingDiverged as error:
@@ -328,9 +347,8 @@ class _Session:
         note = f"{speed:,.0f} tok/s" + (f", loss {loss:.3f}" if loss is not None else "")
         self.bar.update(progress.step, note, total=max_steps)
         if progress.step % self.config.log_every == 0:
-            self.timing.append(
-                {"step": progress.step, "seconds": round(now - self.started, 3), "tokens_per_second": round(speed, 1)}
-            )
+            seconds = round(now - self.plan.started, 3)
+            self.timing.append({"step": progress.step, "seconds": seconds, "tokens_per_second": round(speed, 1)})
             self.last_tick = (now, progress.tokens)
 
     def _log(self, record: dict[str, Any]) -> None:
@@ -364,6 +382,7 @@ class _Session:
     def _environment(self) -> dict[str, Any]:
         """What bit-identical results depend on besides the code and the data."""
         return {
+            "tfm": metadata.version("tfm"),
             "torch": torch.__version__,
             "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
             "processor": torch.backends.cpu.get_cpu_capability(),
@@ -371,6 +390,12 @@ class _Session:
             "ranks": self.ranks.count,
             "precision": str(self.dtype).removeprefix("torch."),
         }
+
+
+def _happened(record: dict[str, Any], progress: Progress) -> bool:
+    """Whether what a log says has been, as of a checkpoint; what was logged after it will be again."""
+    step = record.get("step", math.inf)
+    return step <= (progress.validated_step if record.get("kind") == "validation" else progress.step)
 
 
 def _without_dropout(config: ModelConfig) -> ModelConfig:

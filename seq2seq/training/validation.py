@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 SAMPLES = 3
 """Sample translations shown at each validation."""
-_CHUNK = 250
+_CHUNK = 500
 
 
 class Validator:

@@ -1,4 +1,4 @@
-"""Every benchmark script runs, on minute settings, whether its peers are there or not."""
+"""The scripts that measure tfm run on minute settings, and say which peers are missing."""
 
 import json
 import os

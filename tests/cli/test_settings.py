@@ -46,6 +46,22 @@ def without_data(settings: RunConfig) -> tuple[object, ...]:
     return settings.tokenizer, settings.model, settings.training, settings.decoding
 
 
+@pytest.mark.parametrize("where", ["flag", "assignment", "file"])
+def test_a_time_replaces_the_number_of_steps(choose: Chooser, where: str, tmp_path: Path) -> None:
+    match where:
+        case "flag":
+            settings = choose(pairs=20, training={"max_time": "8h"})
+        case "assignment":
+            settings = choose("training.max_time=8h", pairs=20)
+        case _:
+            (tmp_path / "mine.yaml").write_text("training:\n  max_time: 8h\n")
+            settings = choose(pairs=20, config="mine.yaml")
+    assert settings.training.max_time == "8h"
+    assert settings.training.max_steps >= 1_000_000
+    both = choose("training.max_time=8h", "training.max_steps=70", pairs=20)
+    assert (both.training.max_time, both.training.max_steps) == ("8h", 70)
+
+
 @pytest.mark.parametrize(
     ("pairs", "preset", "made_for"),
     [

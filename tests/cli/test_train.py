@@ -91,7 +91,7 @@ def test_sigkill_loses_nothing_either(tfm: Tfm, corpus: Path) -> None:
         while child.poll() is None and not list((corpus / "r").glob(f"checkpoints/step-{wanted:06d}")):
             time.sleep(0.005)
         child.kill()
-        child.wait()
+        assert child.wait() == -signal.SIGKILL  # it had not ended before
     assert tfm("train", *flags, "--run", "r").returncode == 0
     assert weights(corpus / "r", 120) == weights(corpus / "whole", 120)
 
@@ -220,6 +220,33 @@ def test_max_time_becomes_a_number_of_steps_once(tfm: Tfm, corpus: Path) -> None
     longer = tfm("train", *("1h" if flag == "9s" else flag for flag in flags))
     assert longer.returncode == 2
     assert "planned for 9s" in error_of(longer)
+
+
+def test_a_time_limit_cannot_reshape_a_schedule_under_way_and_leaves_the_run_as_it_is(tfm: Tfm, corpus: Path) -> None:
+    flags = [*FILES, "--run", "r", *TINY_FLAGS]
+    assert tfm("train", *flags, "--max-steps", 12).returncode == 0
+    before = (corpus / "r" / "config.yaml").read_bytes()
+    refused = tfm("train", "--run", "r", "--max-time", "1h")
+    assert refused.returncode == 2
+    assert "began with a number of steps" in error_of(refused)
+    assert (corpus / "r" / "config.yaml").read_bytes() == before
+    assert "already finished" in error_of(tfm("train", "--run", "r"))
+
+
+def test_a_time_limit_for_a_run_under_way(tfm: Tfm, corpus: Path) -> None:
+    flags = [*FILES, "--run", "r", *TINY_FLAGS, "--set", "training.schedule=constant"]
+    assert tfm("train", *flags, "--max-steps", 80).returncode == 0
+    longer = tfm("train", *flags, "--max-time", "1s")
+    assert longer.returncode == 0, error_of(longer)
+    assert "finished at step 141" in error_of(longer)  # timed over 60 updates, it is over; one more is made
+
+
+def test_modules_of_the_current_directory_are_not_imported(tfm: Tfm, corpus: Path) -> None:
+    for name in ("random", "json", "tokenize", "numpy"):
+        write_lines(corpus / f"{name}.py", ["raise SystemExit('imported')"])
+    done = tfm("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS, "--set", "training.grad_accum_steps=2",
+               "--set", "training.ranks=2")  # fmt: skip
+    assert done.returncode == 0, error_of(done)
 
 
 def test_divergence_stops_with_exit_6_and_keeps_the_last_good_checkpoint(tfm: Tfm, corpus: Path) -> None:

@@ -17,6 +17,7 @@ from tfm.seq2seq.decoding import Translation, Translator
 from tfm.seq2seq.decoding import translator as translator_module
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.sampling import Sampling
+from tfm.seq2seq.decoding.search import Hypothesis
 from tfm.seq2seq.model.transformer import Transformer
 
 LINES = [
@@ -73,6 +74,25 @@ def test_many_small_batches_equal_one_large_one(
     together = texts(translator.translate(LINES, **search))
     monkeypatch.setattr(translator_module, "MAX_BATCH_TOKENS", 60)
     assert texts(translator.translate(LINES, **search)) == together
+
+
+@pytest.mark.parametrize(("beam_size", "lines", "batches"), [(1, 400, 4), (4, 100, 4), (1, 10, 1), (1, 4000, 13)])
+def test_every_core_gets_its_share_and_no_batch_is_too_large(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam_size: int, lines: int, batches: int
+) -> None:
+    """About two batches for each core; few lines stay together, and many fill batches of the largest size."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    positions: list[int] = []
+
+    def shared_out(function: Any, items: list[list[Any]]) -> list[Any]:
+        positions.extend(len(batch) * (len(batch[0].ids) + 1) * beam_size for batch in items)
+        return [[[Hypothesis([], 0.0, 0.0)] for _ in batch] for batch in items]
+
+    monkeypatch.setattr(translator_module, "on_all_cores", shared_out)
+    translator.translate(LINES[3:4] * lines, beam_size=beam_size)
+    assert batches <= len(positions) <= batches + 1
+    assert max(positions) <= translator_module.MAX_BATCH_TOKENS
+    assert max(positions[:-1], default=0) <= 1.05 * min(positions[:-1], default=0)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tfm.data.batching import make_batch
-from tfm.data.errors import TrainingDiverged
+from tfm.data.errors import Interrupted, TrainingDiverged
 from tfm.data.tokenizer import BOS_ID, EOS_ID
 from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily
@@ -119,7 +119,7 @@ def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monke
     monkeypatch.setattr(GradientBuffer, "normalise", normalise)
     trainer(build_model(), Recorded(batch(0), batch(1), batch(2)), grad_accum_steps=2, max_steps=3).run()
     one_epoch = ["load 0.0", "load 0.1", "load 0.2", "wait", "load 1.0", "wait"]
-    assert events == [*one_epoch, "load 1.1", "load 1.2", "wait"]
+    assert events == [*one_epoch, "load 1.1", "wait"]
 
 
 def test_gradients_are_clipped() -> None:
@@ -149,17 +149,15 @@ def test_bad_gradients_are_skipped_and_then_end_the_run() -> None:
     model = build_model()
     poisoned = FixedBatches(batch(0, 1))
     training = trainer(model, poisoned, max_steps=50)
-    saved: list[int] = []
-    training.hooks.save = lambda progress: saved.append(progress.step)
+    clean_loss = training._loss
 
     def poison(progress: Progress, max_steps: int | None) -> None:
         del max_steps
-        if progress.step == 5:
-            clean_loss = training._loss
-            training._loss = lambda batch: clean_loss(batch) * torch.nan
+        bad = progress.step in (3, 4) or progress.step >= 6  # two bad updates, a good one, and then only bad ones
+        training._loss = (lambda batch: clean_loss(batch) * torch.nan) if bad else clean_loss
 
     training.hooks.on_step = poison
-    with pytest.raises(TrainingDiverged, match="diverged at step 8"):
+    with pytest.raises(TrainingDiverged, match="diverged at step 9"):
         training.run()
     assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
 
@@ -179,3 +177,22 @@ def test_a_time_limit_is_turned_into_steps_once_and_nothing_is_saved_before() ->
     assert 0 < seen[0][1] < 1
     assert training.progress.step == PLAN_STEP + 5
     assert saved == [PLAN_STEP, PLAN_STEP + 5]
+
+
+def test_a_run_under_way_is_timed_before_its_length_is_planned() -> None:
+    """It goes on with a time limit from step 100, say."""
+    hooks = Hooks(plan_steps=lambda progress, seconds: progress.step + 5)
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", max_steps=1000)
+    training.progress.step = 100
+    training.run()
+    assert training.progress.step == 100 + PLAN_STEP + 5
+
+
+@pytest.mark.parametrize(("looks", "saved"), [(30, False), (PLAN_STEP + 2, True)])
+def test_stopped_before_its_length_is_known_it_says_what_is_lost(looks: int, saved: bool) -> None:
+    hooks = Hooks(plan_steps=lambda progress, seconds: 100)
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", max_steps=1000)
+    hooks.stop_requested = lambda: 2 if training.progress.step == looks else None
+    with pytest.raises(Interrupted, match=f"stopped after step {looks}") as caught:
+        training.run()
+    assert ("not saved" in str(caught.value)) == (not saved)

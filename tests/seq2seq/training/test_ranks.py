@@ -17,6 +17,7 @@ from tfm.data.errors import EnvironmentFault, TrainingDiverged, UsageError
 from tfm.seq2seq.checkpoint import list_checkpoints, read_tensors
 from tfm.seq2seq.training import ranks as ranks_module
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.plan import Plan
 from tfm.seq2seq.training.ranks import Ranks, joined, planned_ranks
 
 from .conftest import Configure, Recorder, TrainTiny
@@ -81,6 +82,9 @@ def test_torchruns_processes_are_ranks(train_tiny: TrainTiny, configure: Configu
     assert done.returncode == 0, done.stderr
     assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
     assert done.stderr.count("finished at step 6") == 1
+    again = subprocess.run([*launch, "--", *command], capture_output=True, text=True, check=False, timeout=100)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("already finished at step 6") == 1
 
 
 @pytest.mark.parametrize(
@@ -128,20 +132,25 @@ def test_divergence_is_the_leaders_to_say(train_tiny: TrainTiny, tmp_path: Path)
         train_tiny(tmp_path / "run", ranks=2, learning_rate=1e30, max_grad_norm=0.0, precision="fp32", ema_decay=0.0)
 
 
-def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path) -> None:
+def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of steps becomes known under way; were the followers not told, their learning rates would differ."""
-    settings: dict[str, Any] = {"max_time": "1s", "schedule": "trapezoid", "warmup_steps": 60, "precision": "fp32"}
-    train_tiny(tmp_path / "together", ranks=2, max_steps=70, **settings)
-    plan = json.loads((tmp_path / "together" / "plan.json").read_text())
-    (tmp_path / "alone").mkdir()
-    (tmp_path / "alone" / "plan.json").write_text(json.dumps(plan))
+
+    def decide(self: Plan, *_: float) -> int:
+        (self._run / "plan.json").write_text('{"max_time": "1h", "max_steps": 70}')
+        return 70
+
+    monkeypatch.setattr(Plan, "decide", decide)
+    settings: dict[str, Any] = {"max_time": "1h", "max_steps": 1000, "schedule": "trapezoid", "warmup_steps": 60}
+    train_tiny(tmp_path / "together", ranks=2, precision="fp32", **settings)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        train_tiny(tmp_path / "alone", ranks=1, max_steps=70, **settings)
+        train_tiny(tmp_path / "alone", ranks=1, precision="fp32", **settings)
     finally:
         torch.set_num_threads(threads)
-    assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
+    alone, together = final(tmp_path / "alone"), final(tmp_path / "together")
+    assert list_checkpoints(tmp_path / "together")[-1].name == "step-000070"
+    assert all(alone[name].equal(together[name]) for name in alone)
 
 
 def test_a_follower_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,21 @@ def test_a_foreign_tokenizer_is_refused(uninterrupted: Path, train_tiny: Any, co
         train_tiny(run, max_steps=30)
 
 
+def test_a_validation_killed_before_its_checkpoint_is_logged_once(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path
+) -> None:
+    """Stopped within the validation of step 8, resumed, logged, and killed before it was saved."""
+    run = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        train_tiny(run, interrupts=StopAfter(9))
+    assert checkpoint_step(list_checkpoints(run)[-1]) == 8
+    validation = next(line for line in (uninterrupted / "metrics.jsonl").read_text().splitlines() if '"valid' in line)
+    with (run / "metrics.jsonl").open("a") as log:
+        log.write(validation + '\n{"note": "written by somebody"}\n')
+    train_tiny(run)
+    assert fingerprint(run) == fingerprint(uninterrupted)
+
+
 def test_fine_tuning_starts_from_the_best_weights_and_is_validated_first(
     uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
 ) -> None:
