@@ -39,7 +39,7 @@ class TrainingConfig:
     adam_betas: tuple[float, float] = (0.9, 0.98)
     adam_eps: float = 1e-9
     weight_decay: float = 0.0
-    """Decoupled weight decay (AdamW) on matrices; biases, norms and embeddings have none."""
+    """Decoupled weight decay on matrices, in AdamW and Muon; biases, norms and embeddings have none."""
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this norm; 0 switches clipping off."""
     label_smoothing: float = 0.1
