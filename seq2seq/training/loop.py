@@ -143,8 +143,12 @@ class Trainer:
             self._train_step()
 
     def _finished(self) -> bool:
-        total = self.config.max_steps if self.max_steps is None else self.max_steps
-        return self.progress.stopped_early or self.progress.step >= total
+        return self.progress.stopped_early or self.progress.step >= self._total_steps
+
+    @property
+    def _total_steps(self) -> int:
+        """Updates in all; while a time limit is still to be turned into a number, at most so many."""
+        return self.config.max_steps if self.max_steps is None else self.max_steps
 
     def _stop_if_requested(self) -> None:
         number = self.hooks.stop_requested()
@@ -164,10 +168,10 @@ class Trainer:
             seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
             self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
-        if step < (self.max_steps or self.config.max_steps):
+        if step < self._total_steps:
             self._load_ahead()
         loss_sum, num_tokens, grad_norm = self._gradients.normalise(self.config.max_grad_norm)
-        rate = learning_rate(step, self.config, self.max_steps or self.config.max_steps)
+        rate = learning_rate(step, self.config, self._total_steps)
         self._update(step, rate, loss_sum, grad_norm)
         progress.step = step
         progress.tokens += num_tokens
