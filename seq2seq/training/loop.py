@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -66,6 +66,14 @@ class BatchProvider(Protocol):
         ...
 
 
+class _Update(NamedTuple):
+    """What an update trains on: some batches of an epoch, those of them that are loaded already, by index."""
+
+    epoch: int
+    micro_batches: range
+    loaded: dict[int, TensorBatch]
+
+
 @dataclass
 class Hooks:
     """What the loop calls out to; each may be left out."""
@@ -114,8 +122,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self._gradients = GradientBuffer(self.model)
         self._bad_updates = 0
-        self._next: tuple[int, range] | None = None
-        self._ahead: dict[tuple[int, int], TensorBatch] = {}
+        self._ahead: _Update | None = None
 
     def run(self) -> None:
         """Trains until the last step or until validation no longer improves.
@@ -160,12 +167,12 @@ class Trainer:
         """One update: gradients of one or more batches, added, normalised by their tokens, clipped, applied."""
         progress = self.progress
         step = progress.step + 1
-        micro_batches = self._next_micro_batches()
+        update = self._next_update()
         self.model.train()
         self._gradients.clear()
-        for index in self.ranks.share(micro_batches):
-            batch = self._load(progress.epoch, index)
-            seed_torch(self.config.seed, "dropout", step, index - micro_batches.start)
+        for index in self.ranks.share(update.micro_batches):
+            batch = update.loaded.pop(index, None) or self.batches.load(update.epoch, index)
+            seed_torch(self.config.seed, "dropout", step, index - update.micro_batches.start)
             self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
         if step < self._total_steps:
@@ -181,30 +188,26 @@ class Trainer:
         progress.score = None
         self._last = {"lr": rate, "grad_norm": grad_norm}
 
-    def _next_micro_batches(self) -> range:
+    def _next_update(self) -> _Update:
         """Moves on to the batches that the next update takes."""
-        progress = self.progress
-        progress.epoch, micro_batches = self._next or self._micro_batches_ahead()
-        progress.next_batch = micro_batches.stop
-        self._next = None
-        return micro_batches
+        update = self._ahead or self._update_ahead()
+        self.progress.epoch, self.progress.next_batch = update.epoch, update.micro_batches.stop
+        self._ahead = None
+        return update
 
-    def _micro_batches_ahead(self) -> tuple[int, range]:
-        """The epoch and the batches of the next update; fewer than `grad_accum_steps` at the end of an epoch."""
+    def _update_ahead(self) -> _Update:
+        """The next update, nothing of it loaded yet; the last of an epoch may have fewer batches."""
         epoch, start = self.progress.epoch, self.progress.next_batch
         if start >= self.batches.num_batches(epoch):
             epoch, start = epoch + 1, 0
-        return epoch, range(start, min(start + self.config.grad_accum_steps, self.batches.num_batches(epoch)))
+        stop = min(start + self.config.grad_accum_steps, self.batches.num_batches(epoch))
+        return _Update(epoch, range(start, stop), {})
 
     def _load_ahead(self) -> None:
         """Loads this rank's first batch of the next update, before the host waits for the device to end this one."""
-        self._next = epoch, micro_batches = self._micro_batches_ahead()
-        for index in self.ranks.share(micro_batches)[:1]:
-            self._ahead = {(epoch, index): self.batches.load(epoch, index)}
-
-    def _load(self, epoch: int, index: int) -> TensorBatch:
-        batch = self._ahead.pop((epoch, index), None)
-        return self.batches.load(epoch, index) if batch is None else batch
+        self._ahead = self._update_ahead()
+        for index in self.ranks.share(self._ahead.micro_batches)[:1]:
+            self._ahead.loaded[index] = self.batches.load(self._ahead.epoch, index)
 
     def _loss(self, batch: TensorBatch) -> Tensor:
         hidden = self.model.hidden_states(batch.src, batch.tgt_in, self.dtype)

@@ -8,7 +8,8 @@ import pytest
 
 from tfm.configs import RunConfig, merge, parse_config, render_config
 from tfm.seq2seq.training.interrupts import Interrupts
-from tfm.seq2seq.training.run import TrainingResult, train
+from tfm.seq2seq.training.run import train
+from tfm.seq2seq.training.session import TrainingResult
 
 TINY: dict[str, Any] = {
     "tokenizer": {"vocab_size": 320, "type": "bpe"},  # subword dropout can divide what BPE has joined
