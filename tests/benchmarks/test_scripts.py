@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ PEERS = ("transformers", "ctranslate2")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that holds a small corpus, and modules that hide the peers, installed or not."""
+    """A directory that holds a small corpus, and a module that hides peers, installed or not."""
     folder = tmp_path_factory.mktemp("benchmarks")
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     src = [" ".join(words[(i + j * j) % 10] for j in range(1 + i % 7)) for i in range(60)]
@@ -25,15 +26,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_lines(folder / "corpus" / f"{part}.en", src)
         write_lines(folder / "corpus" / f"{part}.de", [" ".join(reversed(line.split())) for line in src])
     (folder / "hidden").mkdir()
-    hider = "import sys\nfor name in {}:\n    sys.modules[name] = None\n"
-    write_lines(folder / "hidden" / "sitecustomize.py", [hider.format(PEERS)])
+    hider = "import os, sys\nfor name in os.environ['HIDDEN'].split():\n    sys.modules[name] = None"
+    write_lines(folder / "hidden" / "sitecustomize.py", [hider])
     return folder
 
 
-def run_script(place: Path, name: str, *arguments: object) -> str:
-    """The standard output of a script."""
+def run_script(place: Path, name: str, *arguments: object, hidden: Sequence[str] = PEERS) -> str:
+    """The standard output of a script, to which some peers are not installed."""
     path = os.pathsep.join(filter(None, [str(place / "hidden"), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HIDDEN": " ".join(hidden)}
     environment.pop("TFM_CORPORA", None)
     command = [sys.executable, str(FOLDER / name), *map(str, arguments)]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
@@ -55,6 +56,17 @@ def test_decoding_measures_tfm_and_says_who_is_missing(place: Path) -> None:
     assert "CTranslate2 float32 skipped: ctranslate2 not installed" in report
     assert re.search(r"^\| tfm \| as it comes \| [\d,.]+ \(one round\)", report, re.MULTILINE), report
     assert "BLEU signature" in report
+
+
+def test_decoding_has_ctranslate2_translate_the_same_model(place: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--steps", 150, "--lines", 4)
+    flags = (*flags, "--rounds", 1, "--repeats", 1, "--commands", 0, "--beam-size", 2)
+    report = run_script(place, "decoding.py", *flags, hidden=("transformers",))
+    assert re.search(r"^\| CTranslate2 float32 \| translators x threads, .* greedy", report, re.MULTILINE), report
+    outputs = re.search(r"^\| CTranslate2 float32 \| [\d.]+ \| ([\d.]+) % \|", report, re.MULTILINE)
+    assert outputs is not None, report
+    assert float(outputs[1]) == 100
 
 
 def test_profile_step_prints_operations(place: Path) -> None:
