@@ -160,6 +160,13 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
     return rest, Corpus(f"{corpus.name} (held out)", identity("held out"), lambda: iter(split.pairs))
 
 
+def first_pairs(corpus: Corpus, count: int) -> Corpus:
+    """The corpus, or a corpus of its first `count` pairs where it has more."""
+    if next(islice(corpus.pairs(), count, None), None) is None:
+        return corpus
+    return Corpus(corpus.name, f"{corpus.identity} {count}", lambda: islice(corpus.pairs(), count))
+
+
 @dataclass(frozen=True)
 class _Split:
     """The rows of a corpus, and the pairs in them, that are held out: those whose rank is below a threshold."""

@@ -6,7 +6,7 @@
     ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
     ├── EnvironmentFault    5    disk, permission, memory, a busy run directory, a missing extra
     ├── TrainingDiverged    6    loss or gradient no longer finite
-    ├── Interrupted   130/143    Ctrl-C or SIGTERM, after saving
+    ├── Interrupted   130/143    Ctrl-C or SIGTERM, after saving; InterruptedAtOnce, without
     └── ClosedPipe        141    whoever read our output has stopped reading; says nothing
 
 A message is one sentence or two: what, where, and the fix. Anything else that is raised is a bug in tfm (exit code 1).
@@ -62,6 +62,10 @@ class Interrupted(TfmError):
         super().__init__(message)
         self.signal_number = int(signal_number)
         self.exit_code = 128 + self.signal_number
+
+
+class InterruptedAtOnce(Interrupted):
+    """A second signal: wherever training was, in the middle of an update or a validation, it is left there."""
 
 
 class ClosedPipe(TfmError):

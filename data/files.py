@@ -197,6 +197,19 @@ class LineLog:
         except OSError as error:
             raise fault("write", self.path, error) from error
 
+    def sync(self) -> None:
+        """Makes what has been added outlast a power cut.
+
+        Raises:
+            EnvironmentFault: The disk refuses.
+        """
+        if self.path.exists():
+            try:
+                with open(self.path, "rb+") as file:
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise fault("write", self.path, error) from error
+
     def records(self) -> list[dict[str, Any]]:
         """The whole lines that parse; a line torn by a crash is left out."""
         if not self.path.exists():

@@ -46,7 +46,7 @@ class DecoderCache:
         self.layers = [LayerKeysValues(projected) for projected in model.decoder.memory_keys_values(memory)]
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Row i continues what row `rows[i]` has generated. Without `sentences` the rows translate what they did."""
+        """Row i continues what row `rows[i]` has generated. Without `sentences` each keeps its sentence."""
         if sentences is not None or len(rows) != len(self.src_mask):
             self.src_mask = self.src_mask[rows]
             for layer in self.layers:

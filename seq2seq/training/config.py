@@ -23,7 +23,7 @@ class TrainingConfig:
     grad_accum_steps: int = 1
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
     ranks: int | None = None
-    """Processes that share these batches; without it, on a CPU, one per core but no more than there are batches."""
+    """Processes that share the batches of an update; if not given, on a CPU, as few as are as fast as one per core."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon`: Muon for the matrices inside the layers, AdamW for all else."""
     learning_rate: float = 1e-3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from ...data.errors import Interrupted
+from ...data.errors import Interrupted, InterruptedAtOnce
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
@@ -48,7 +48,8 @@ class Interrupts:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self._held and self.received is None:
-            self.received = number
-            return
-        raise Interrupted("interrupted", number)
+        if not self._held:
+            raise Interrupted("interrupted", number)
+        if self.received is not None:
+            raise InterruptedAtOnce("interrupted; what came after the last checkpoint is lost", number)
+        self.received = number

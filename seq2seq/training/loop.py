@@ -5,15 +5,17 @@ never change the weights; validation changes them only by ending the run (early 
 """
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from ...data.errors import Interrupted, TrainingDiverged
+from ...data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
 from ..evaluation.loss import TensorBatch
 from ..model.transformer import Transformer
 from .config import TrainingConfig
@@ -52,6 +54,8 @@ class Progress:
     bad_validations: int = 0
     """Validations in a row without a new best."""
     stopped_early: bool = False
+    bad_updates: int = 0
+    """Updates in a row that were skipped because the gradient was not finite."""
 
 
 class BatchProvider(Protocol):
@@ -121,7 +125,6 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._gradients = GradientBuffer(self.model)
-        self._bad_updates = 0
         self._ahead: _Update | None = None
 
     def run(self) -> None:
@@ -216,14 +219,14 @@ class Trainer:
 
     def _update(self, step: int, rate: float, loss_sum: float, grad_norm: float) -> None:
         if not (math.isfinite(loss_sum) and math.isfinite(grad_norm)):
-            self._bad_updates += 1
-            if self._bad_updates >= MAX_BAD_UPDATES:
+            self.progress.bad_updates += 1
+            if self.progress.bad_updates >= MAX_BAD_UPDATES:
                 raise TrainingDiverged(
                     f"training diverged at step {step:,} (learning rate {rate:.3g}): loss or gradient is not finite;"
-                    f" try --set training.learning_rate={self.config.learning_rate / 10:.2g}"
+                    f" try a new --run with {_lower_rates(self.config)}"
                 )
             return
-        self._bad_updates = 0
+        self.progress.bad_updates = 0
         self.optimizer.step(rate)
         if self.average is not None:
             self.average.update(step)
@@ -239,7 +242,10 @@ class Trainer:
             progress.loss_sum, progress.loss_tokens = 0.0, 0
 
     def _plan_if_due(self) -> None:
-        """Turns the time limit into a number of steps, once; the first third of the steps timed are warm-up."""
+        """Turns the time limit into a number of steps, once; the first third of the steps timed are warm-up.
+
+        What a step takes is the median, which has neither validations nor checkpoints in it.
+        """
         if not self._plan_pending():
             return
         self._step_ends.append(time.monotonic())
@@ -247,7 +253,9 @@ class Trainer:
             assert self.hooks.plan_steps is not None
             timed = self._step_ends[len(self._step_ends) // 3 :]
             try:
-                self.max_steps = self.hooks.plan_steps(self.progress, (timed[-1] - timed[0]) / (len(timed) - 1))
+                self.max_steps = self.hooks.plan_steps(
+                    self.progress, statistics.median(end - start for start, end in pairwise(timed))
+                )
             except Interrupted as error:
                 raise Interrupted(f"{error}{self._unsaved()}", error.signal_number) from error
 
@@ -279,6 +287,8 @@ class Trainer:
         progress = self.progress
         try:
             result = self.try_validation()
+        except InterruptedAtOnce:  # perhaps while averages and weights were being exchanged
+            raise
         except Interrupted:
             self._save()
             raise
@@ -305,3 +315,11 @@ class Trainer:
                 return self.hooks.validate(self.progress)
             finally:
                 self.average.swap()
+
+
+def _lower_rates(config: TrainingConfig) -> str:
+    """The flags for a tenth of the rates."""
+    rates = {"learning_rate": config.learning_rate}
+    if config.optimizer == "muon":
+        rates["muon_learning_rate"] = config.muon_learning_rate
+    return " ".join(f"--set training.{name}={rate / 10:.2g}" for name, rate in rates.items())

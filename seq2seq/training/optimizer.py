@@ -91,8 +91,8 @@ class Optimizer:
 class MovingAverage:
     """Exponential moving average of the weights (Polyak averaging): shadow += (1 - decay) * (weight - shadow).
 
-    While fewer than about 1 / (1 - decay) updates have been made the average would mostly be the random start, so the
-    decay is (1 + t) / (10 + t) until that exceeds the one configured.
+    At first the average would mostly be the random start, so the decay is (1 + t) / (10 + t), an average over about the
+    last ninth of all updates, until that exceeds the one configured: after about 9 / (1 - decay) updates.
 
     Args:
         model: Whose weights to follow; the average starts as a copy of them.

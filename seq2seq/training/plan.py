@@ -36,9 +36,12 @@ class Plan:
         Raises:
             UsageError: Another length than the one that has already shaped the schedule.
         """
-        if self._config.max_time is not None:
-            return self._steps_decided(step, self._config.max_time)
         total = self._config.max_steps
+        if self._config.max_time is not None:
+            decided = self._steps_decided(step, self._config.max_time)
+            if decided is None:
+                return None
+            total = min(decided, total)
         if before is not None and not same_up_to(step, self._config, before, total):
             raise UsageError(
                 f"{self._run} was planned for {before:,} steps and its {self._config.schedule} schedule has already"
@@ -56,6 +59,8 @@ class Plan:
                     f"{self._run} was planned for {decided['max_time']}, which was {decided['max_steps']:,} steps;"
                     " say --max-steps to change that number"
                 )
+        if step >= self._config.max_steps:  # it ended before there was anything to decide
+            return self._config.max_steps
         schedule = self._config.schedule
         if schedule in ("cosine", "trapezoid"):
             if step:

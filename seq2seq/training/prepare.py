@@ -10,7 +10,7 @@ import torch
 from ...data.batching import BatchSource
 from ...data.cleaning import clean
 from ...data.config import DataConfig, TokenizerConfig
-from ...data.corpus import Corpus, Pair, dev_corpus, hold_out, training_corpus
+from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, hold_out, training_corpus
 from ...data.errors import DataError, UsageError
 from ...data.files import sha256_bytes
 from ...data.store import Limits, TokenStore, build_store, open_store
@@ -74,13 +74,18 @@ def prepare_data(
         DataError: Text that cannot be used.
         UsageError: Settings that contradict each other or what the run already holds.
     """
-    train, dev = open_corpora(settings, directory / "cache", reporter)
+    train, whole_dev = open_corpora(settings, directory / "cache", reporter)
     tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, reporter)
-    dev_pairs = _dev_pairs(dev, reporter)
+    dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
+    if dev is not whole_dev:
+        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
+    dev_pairs = _dev_pairs(dev)
     limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
     cache = directory / "cache"
-    dev_store = _store(cache, dev, tokenizer, limits, frozenset(), "validation data", reporter)
-    train_store = _store(cache, train, tokenizer, limits, frozenset(dev_pairs), "training data", reporter)
+    dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
+    dev_store = _store(cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
+    train_key = f"{train.identity} {dev_key}"  # what it says of pairs that are in both depends on both
+    train_store = _store(cache, train_key, train, tokenizer, limits, frozenset(dev_pairs), "training data", reporter)
     leaked = train_store.report.in_dev_set
     if leaked:
         reporter.warn(
@@ -121,14 +126,8 @@ def _tokenizer(
     return tokenizer
 
 
-def _dev_pairs(dev: Corpus, reporter: Reporter) -> list[Pair]:
-    pairs: list[Pair] = []
-    for src, tgt in dev.pairs():
-        if clean(src) and clean(tgt):
-            if len(pairs) == MAX_DEV_PAIRS:
-                reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
-                break
-            pairs.append((src, tgt))
+def _dev_pairs(dev: Corpus) -> list[Pair]:
+    pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
     if not pairs:
         raise DataError(f"{dev.name} has no usable pair; name a validation set with --dev-src and --dev-tgt, or --dev")
     return pairs
@@ -136,6 +135,7 @@ def _dev_pairs(dev: Corpus, reporter: Reporter) -> list[Pair]:
 
 def _store(
     cache: Path,
+    key: str,
     corpus: Corpus,
     tokenizer: Tokenizer,
     limits: Limits,
@@ -143,9 +143,8 @@ def _store(
     what: str,
     reporter: Reporter,
 ) -> TokenStore:
-    """Opens the tokenised corpus if the cache holds it, else builds it there."""
-    key = sha256_bytes(f"{corpus.identity} {tokenizer.sha256} {limits}".encode())[:16]
-    directory = cache / key
+    """Opens the tokenised corpus if the cache holds it under this key, else builds it there."""
+    directory = cache / sha256_bytes(key.encode())[:16]
     store = open_store(directory)
     if store is None:
         bar = reporter.progress(f"tokenizing {what}", None, "pair")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...data.errors import DataError, TfmError, TrainingDiverged, UsageError
+from ...data.errors import DataError, EnvironmentFault, InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
 from ...data.files import LineLog, replace_file
 from ..checkpoint import (
     FORMAT_VERSION,
@@ -134,7 +134,7 @@ class Session:
             self.ranks.hand_out(self._start())
             try:
                 self._loop(max_steps)
-            except TrainingDiverged:  # which all ranks have seen
+            except (TrainingDiverged, InterruptedAtOnce):  # the others have seen the one, and cannot hear of the other
                 raise
             except TfmError:
                 self.ranks.stop()
@@ -152,7 +152,8 @@ class Session:
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
         elif same_up_to(step, self.config, planned or step, 2 * step):
-            return "a higher --max-steps continues it"
+            limit = "--max-steps in place of its time limit" if self.config.max_time else "a higher --max-steps"
+            return f"{limit} continues it"
         else:
             reason = f"its {self.config.schedule} schedule has come to its end"
         return f"{reason}; to train on, start a new run with --init-from {self.run}"
@@ -179,7 +180,7 @@ class Session:
         self.progress = state.progress
 
     def _initialise(self, source: Path) -> None:
-        checkpoint = find_checkpoint(source, "best")
+        checkpoint = find_checkpoint(source, "best", warn=self.reporter.warn)
         description = read_description(checkpoint)
         if _without_dropout(ModelConfig(**description.model)) != _without_dropout(self.settings.model):
             raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {source}")
@@ -276,7 +277,10 @@ class Session:
             raise TrainingDiverged(f"{error}{good}") from error
         finally:
             self.bar.close()
-            self._draw_curve()
+            try:
+                self._draw_curve()
+            except EnvironmentFault as error:  # the run does not hang on it, nor may it hide why the run ends
+                self.reporter.warn(str(error))
 
     def _on_step(self, progress: Progress, max_steps: int | None) -> None:
         now, (then, tokens) = time.monotonic(), self.last_tick
@@ -304,6 +308,8 @@ class Session:
         tensors = {"model": model_tensors(self.model), "optimizer": self.optimizer.tensors(self.model)}
         if self.average is not None:
             tensors["ema"] = self.average.tensors()
+        for log in (self.metrics, self.timing):
+            log.sync()
         state = RunState(progress, self.trainer.max_steps, self.prepared.identity, self._environment()).as_json()
         saved = checkpoint_path(self.run, progress.step)
         if saved.is_dir() and not damage(saved) and read_state(saved) == state:

@@ -1,12 +1,13 @@
 """The loop itself: it overfits one batch, accumulates as if in one, plans its length, stops when gradients go bad."""
 
+import time
 from typing import Any
 
 import pytest
 import torch
 
 from tfm.data.batching import make_batch
-from tfm.data.errors import Interrupted, TrainingDiverged
+from tfm.data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
 from tfm.data.tokenizer import BOS_ID, EOS_ID
 from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily
@@ -14,7 +15,7 @@ from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.gradients import GradientBuffer
-from tfm.seq2seq.training.loop import PLAN_STEP, Hooks, Progress, Trainer
+from tfm.seq2seq.training.loop import MAX_BAD_UPDATES, PLAN_STEP, Hooks, Progress, Trainer
 from tfm.seq2seq.training.optimizer import Optimizer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
@@ -177,6 +178,46 @@ def test_a_time_limit_is_turned_into_steps_once_and_nothing_is_saved_before() ->
     assert 0 < seen[0][1] < 1
     assert training.progress.step == PLAN_STEP + 5
     assert saved == [PLAN_STEP, PLAN_STEP + 5]
+
+
+def test_bad_updates_before_a_stop_count_after_it() -> None:
+    training = trainer(build_model(), FixedBatches(batch(0, 1)), max_steps=50)
+    training.progress.bad_updates = MAX_BAD_UPDATES - 1
+    clean_loss = training._loss
+    training._loss = lambda batch: clean_loss(batch) * torch.nan
+    with pytest.raises(TrainingDiverged, match=r"diverged at step 1 .*a new --run with --set training.learning_rate"):
+        training.run()
+
+
+def test_advice_on_divergence_names_the_rates_of_both_optimizers() -> None:
+    training = trainer(build_model(), FixedBatches(batch(0)), optimizer="muon", muon_learning_rate=0.02)
+    training.progress.bad_updates = MAX_BAD_UPDATES - 1
+    training._loss = lambda batch: training.model(batch.src, batch.tgt_in).sum() * torch.nan
+    with pytest.raises(TrainingDiverged, match=r"learning_rate=0.001 --set training.muon_learning_rate=0.002"):
+        training.run()
+
+
+def test_a_validation_left_at_once_saves_nothing() -> None:
+    """A second Ctrl-C may come while averages and weights are being exchanged."""
+    saved: list[int] = []
+
+    def leave(progress: Progress) -> None:
+        raise InterruptedAtOnce("interrupted")
+
+    hooks = Hooks(validate=leave, save=lambda progress: saved.append(progress.step))
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, validate_every=2, max_steps=4)
+    with pytest.raises(InterruptedAtOnce):
+        training.run()
+    assert saved == []
+
+
+def test_validations_are_not_counted_as_part_of_a_step() -> None:
+    seen: list[float] = []
+    hooks = Hooks(plan_steps=lambda progress, seconds: seen.append(seconds) or progress.step + 1)
+    hooks.validate = lambda progress: time.sleep(2)
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", validate_every=50)
+    training.run()
+    assert seen[0] < 2 / PLAN_STEP
 
 
 def test_a_run_under_way_is_timed_before_its_length_is_planned() -> None:

@@ -10,11 +10,12 @@ from tfm.configs import render_config
 from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Corpus
 from tfm.data.store import Limits, build_store
-from tfm.data.tokenizer import build_tokenizer
+from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.training import prepare
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.interrupts import Interrupts
-from tfm.seq2seq.training.prepare import StoreBatches, subword_dropout
+from tfm.seq2seq.training.prepare import StoreBatches, prepare_data, subword_dropout
 from tfm.seq2seq.training.run import train
 
 from .conftest import Configure, Recorder
@@ -42,3 +43,44 @@ def test_subword_dropout_without_effect_is_said(configure: Configure, tmp_path: 
     reporter, text = Recorder(), render_config(settings)
     train(settings, run=tmp_path / "run", config_text=text, reporter=reporter, interrupts=Interrupts())
     assert any("subword_dropout has no effect" in warning for warning in reporter.warned) == warned
+
+
+def test_training_data_that_are_also_validation_data_are_said(configure: Configure, tmp_path: Path) -> None:
+    settings = configure(max_steps=1)
+    same = replace(settings, data=replace(settings.data, dev_src=settings.data.src, dev_tgt=settings.data.tgt))
+    reporter = Recorder()
+    train(same, run=tmp_path, config_text=render_config(same), reporter=reporter, interrupts=Interrupts())
+    assert any("training pairs are also in the validation set" in warning for warning in reporter.warned)
+
+
+def test_of_a_large_validation_set_the_first_pairs_are_used(
+    configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, reporters = configure(), (Recorder(), Recorder())
+    whole = prepare_data(settings, tmp_path / "whole", given_tokenizer=None, reporter=reporters[0])
+    monkeypatch.setattr(prepare, "MAX_DEV_PAIRS", 12)
+    first = prepare_data(settings, tmp_path / "first", given_tokenizer=None, reporter=reporters[1])
+    assert len(first.dev) == 12 < len(whole.dev)
+    assert first.dev_pairs == whole.dev_pairs[:12]
+    assert first.identity != whole.identity
+    said = [any("only the first 12 pairs are used" in text for text in reporter.said) for reporter in reporters]
+    assert said == [False, True]
+
+
+def test_a_vocabulary_of_an_earlier_start_is_said_or_gives_way_to_the_one_that_is_named(
+    configure: Configure, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    settings = configure(max_steps=1)
+    text = render_config(settings)
+    sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    named = build_tokenizer(*sides, TokenizerConfig(vocab_size=340, type="bpe"))
+    named.save(tmp_path / "named")
+    for given in (None, tmp_path / "named"):
+        run, reporter = tmp_path / f"run-{given is None}", Recorder()
+        run.mkdir()
+        (run / "config.yaml").write_text(text)
+        earlier = build_tokenizer(*sides, TokenizerConfig(vocab_size=300, type="bpe"))
+        earlier.save(run / "tokenizer")
+        train(settings, run=run, config_text=text, tokenizer=given, reporter=reporter, interrupts=Interrupts())
+        assert Tokenizer.load(run / "tokenizer").sha256 == (named if given else earlier).sha256
+        assert any("that an earlier start left" in said for said in reporter.said) == (given is None)

@@ -13,10 +13,13 @@ import pytest
 import torch
 
 from tfm.configs import render_config
-from tfm.data.errors import EnvironmentFault, TrainingDiverged, UsageError
+from tfm.data.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged, UsageError
 from tfm.seq2seq.checkpoint import list_checkpoints, read_tensors
+from tfm.seq2seq.evaluation.loss import TensorBatch
 from tfm.seq2seq.training import ranks as ranks_module
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.interrupts import Interrupts
+from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.plan import Plan
 from tfm.seq2seq.training.ranks import Ranks, joined, planned_ranks
 
@@ -130,6 +133,28 @@ def test_more_ranks_than_batches_is_said_and_right(train_tiny: TrainTiny, tmp_pa
 def test_divergence_is_the_leaders_to_say(train_tiny: TrainTiny, tmp_path: Path) -> None:
     with pytest.raises(TrainingDiverged):
         train_tiny(tmp_path / "run", ranks=2, learning_rate=1e30, max_grad_norm=0.0, precision="fp32", ema_decay=0.0)
+
+
+@pytest.mark.timeout(60)
+def test_a_second_signal_in_an_update_ends_all_at_once(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower waits for the leader's gradients then, and would not hear that it is to stop."""
+    interrupts = Interrupts()
+    loss = Trainer._loss
+
+    def interrupted_twice(self: Trainer, batch: TensorBatch) -> torch.Tensor:
+        if self.progress.step == 5:
+            interrupts._on_signal(signal.SIGINT, None)
+            interrupts._on_signal(signal.SIGINT, None)
+        return loss(self, batch)
+
+    monkeypatch.setattr(Trainer, "_loss", interrupted_twice)
+    with pytest.raises(InterruptedAtOnce, match="after the last checkpoint is lost"):
+        train_tiny(tmp_path / "run", ranks=2, interrupts=interrupts)
+    assert list_checkpoints(tmp_path / "run")[-1].name == "step-000004"
+    monkeypatch.undo()
+    assert train_tiny(tmp_path / "run", ranks=2).step == 24
 
 
 def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, UsageError
+from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
 from tfm.data.files import DirectoryLock, sha256_file
-from tfm.seq2seq.checkpoint import checkpoint_path, checkpoint_step, list_checkpoints
+from tfm.seq2seq.checkpoint import best_checkpoint, checkpoint_path, checkpoint_step, list_checkpoints
 from tfm.seq2seq.training.interrupts import Interrupts
+from tfm.seq2seq.training.session import Session
 
 STEPS = 24
 FILES = ("model.safetensors", "ema.safetensors", "optimizer.safetensors", "state.json")
@@ -214,3 +215,28 @@ def test_fine_tuning_starts_from_the_best_weights_and_is_validated_first(
     best = max((r for r in source if r["kind"] == "validation"), key=lambda r: (r["score"], -r["step"]))
     assert records[0]["loss"] == pytest.approx(best["loss"], rel=1e-6)
     assert any("starting from the weights" in text for text in recorder.said)
+
+
+def test_fine_tuning_says_of_a_damaged_best_checkpoint(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
+) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(uninterrupted, source)
+    best = best_checkpoint(list_checkpoints(source))
+    assert best is not None
+    (best / "model.safetensors").write_bytes(b"")
+    train_tiny(tmp_path / "tuned", init_from=source, reporter=recorder, max_steps=1)
+    assert any(best.name in warning for warning in recorder.warned)
+
+
+def test_a_curve_that_cannot_be_drawn_does_not_hide_why_a_run_ended(
+    train_tiny: Any, tmp_path: Path, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Session) -> None:
+        raise EnvironmentFault("cannot write learning_curve.png")
+
+    monkeypatch.setattr(Session, "_draw_curve", fail)
+    settings = {"learning_rate": 1e30, "max_grad_norm": 0.0, "precision": "fp32", "ema_decay": 0.0}
+    with pytest.raises(TrainingDiverged):
+        train_tiny(tmp_path / "run", reporter=recorder, **settings)
+    assert recorder.warned == ["cannot write learning_curve.png"]
