@@ -10,7 +10,7 @@ import pytest
 from tfm.configs import RunConfig, load_config, parse_config, preset_names
 from tfm.data.errors import UsageError
 
-PRESETS = ["base", "g2p", "multi30k", "pairs-100k", "pairs-1m", "pairs-20k", "pairs-5k", "scan", "toy"]
+PRESETS = ["base", "g2p", "multi30k", "multi30k-best", "pairs-100k", "pairs-1m", "pairs-20k", "pairs-5k", "scan", "toy"]
 
 
 def text_of(name: str) -> str:
