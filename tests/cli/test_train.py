@@ -101,7 +101,7 @@ def test_another_configuration_in_the_directory_is_refused_by_name(tfm: Tfm, cor
     before = (corpus / "r" / "config.yaml").read_bytes()
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS, "--set", "training.learning_rate=0.5")
     assert done.returncode == 2
-    assert "training.learning_rate (was 0.004, now 0.5)" in error_of(done)
+    assert "training.learning_rate (was 0.003, now 0.5)" in error_of(done)
     assert (corpus / "r" / "config.yaml").read_bytes() == before
 
 
