@@ -161,10 +161,10 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
 
 
 def first_pairs(corpus: Corpus, count: int) -> Corpus:
-    """The corpus, or a corpus of its first `count` pairs where it has more."""
-    if next(islice(corpus.pairs(), count, None), None) is None:
-        return corpus
-    return Corpus(corpus.name, f"{corpus.identity} {count}", lambda: islice(corpus.pairs(), count))
+    """The first `count` pairs of a corpus, read once and held in memory; another identity if there are more."""
+    pairs = list(islice(corpus.pairs(), count + 1))
+    identity = corpus.identity if len(pairs) <= count else f"{corpus.identity} {count}"
+    return Corpus(corpus.name, identity, lambda: iter(pairs[:count]))
 
 
 @dataclass(frozen=True)

@@ -205,8 +205,7 @@ class LineLog:
         """
         if self.path.exists():
             try:
-                with open(self.path, "rb+") as file:
-                    os.fsync(file.fileno())
+                _sync_file(self.path)
             except OSError as error:
                 raise fault("write", self.path, error) from error
 

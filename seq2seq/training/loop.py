@@ -256,6 +256,8 @@ class Trainer:
                 self.max_steps = self.hooks.plan_steps(
                     self.progress, statistics.median(end - start for start, end in pairwise(timed))
                 )
+            except InterruptedAtOnce:
+                raise  # it says itself what is lost
             except Interrupted as error:
                 raise Interrupted(f"{error}{self._unsaved()}", error.signal_number) from error
 

@@ -12,7 +12,7 @@ from ...data.cleaning import clean
 from ...data.config import DataConfig, TokenizerConfig
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, hold_out, training_corpus
 from ...data.errors import DataError, UsageError
-from ...data.files import sha256_bytes
+from ...data.files import remove_tree, sha256_bytes
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
@@ -60,7 +60,7 @@ class PreparedData:
 
 
 def prepare_data(
-    settings: RunSettings, directory: Path, *, given_tokenizer: Path | None, reporter: Reporter
+    settings: RunSettings, directory: Path, *, given_tokenizer: Path | None, reporter: Reporter, begun: bool = False
 ) -> PreparedData:
     """Reads the corpora, builds what is missing under `directory`, and reports what was kept and dropped.
 
@@ -69,15 +69,16 @@ def prepare_data(
         directory: The run: `tokenizer/` and `cache/` are made in it, or found there from an earlier start.
         given_tokenizer: A tokenizer directory to use instead of building one.
         reporter: Hears what is done.
+        begun: The run has been saved, with the tokenizer that is in it.
 
     Raises:
         DataError: Text that cannot be used.
         UsageError: Settings that contradict each other or what the run already holds.
     """
     train, whole_dev = open_corpora(settings, directory / "cache", reporter)
-    tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, reporter)
+    tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, begun, reporter)
     dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
-    if dev is not whole_dev:
+    if dev.identity != whole_dev.identity:
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
     dev_pairs = _dev_pairs(dev)
     limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
@@ -105,16 +106,24 @@ def open_corpora(settings: RunSettings, cache: Path, reporter: Reporter) -> tupl
 
 
 def _tokenizer(
-    settings: RunSettings, train: Corpus, directory: Path, given: Path | None, reporter: Reporter
+    settings: RunSettings, train: Corpus, directory: Path, given: Path | None, begun: bool, reporter: Reporter
 ) -> Tokenizer:
+    """The one that is given, the one that is in the run's directory, or a new one.
+
+    What an earlier start left without a checkpoint gives way to what is given, which may be the same directory.
+    """
     if given is not None:
         tokenizer = Tokenizer.load(given)
+        if directory.exists() and Tokenizer.load(directory).sha256 != tokenizer.sha256:
+            if begun:
+                raise UsageError(f"{directory} holds another tokenizer than {given}; use a new --run")
+            remove_tree(directory)
         if not directory.exists():
             tokenizer.save(directory)
-        elif Tokenizer.load(directory).sha256 != tokenizer.sha256:
-            raise UsageError(f"{directory} holds another tokenizer than {given}; use a new --run")
         return tokenizer
     if directory.exists():
+        if not begun:
+            reporter.say(f"taking the vocabulary that an earlier start left in {directory}")
         return Tokenizer.load(directory)
     reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
     notes: list[str] = []

@@ -63,12 +63,8 @@ def train(
         replace_file(run / "config.yaml", config_text.encode())
         if init_from is not None:
             tokenizer = init_from / "tokenizer"
-        if saved is None and (run / "tokenizer").exists():
-            if tokenizer is None:
-                reporter.say(f"taking the vocabulary that an earlier start left in {run / 'tokenizer'}")
-            else:
-                remove_tree(run / "tokenizer")
-        prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter)
+        begun = saved is not None
+        prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter, begun=begun)
         session = Session(settings, run, prepared, reporter, interrupts, plan, ranks)
         return session.run_to_end(max_steps, saved=saved, init_from=init_from)
 

@@ -305,15 +305,15 @@ class Session:
             replace_file(self.run / "learning_curve.png", learning_curve(records, self.config))
 
     def _save(self, progress: Progress) -> None:
-        tensors = {"model": model_tensors(self.model), "optimizer": self.optimizer.tensors(self.model)}
-        if self.average is not None:
-            tensors["ema"] = self.average.tensors()
-        for log in (self.metrics, self.timing):
-            log.sync()
         state = RunState(progress, self.trainer.max_steps, self.prepared.identity, self._environment()).as_json()
         saved = checkpoint_path(self.run, progress.step)
         if saved.is_dir() and not damage(saved) and read_state(saved) == state:
             return  # a stop right after a save: what is there is what would be written
+        tensors = {"model": model_tensors(self.model), "optimizer": self.optimizer.tensors(self.model)}
+        if self.average is not None:
+            tensors["ema"] = self.average.tensors()
+        for log in (self.metrics, self.timing):  # a checkpoint never outlives what was logged before it
+            log.sync()
         write_checkpoint(self.run, progress.step, tensors=tensors, description=self.description, state=state)
         prune_checkpoints(self.run, keep=self.config.keep_checkpoints)
 

@@ -1,6 +1,7 @@
 """The loop itself: it overfits one batch, accumulates as if in one, plans its length, stops when gradients go bad."""
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
 from tfm.seq2seq.decoding.greedy import extend_greedily
 from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.training import loop
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.gradients import GradientBuffer
 from tfm.seq2seq.training.loop import MAX_BAD_UPDATES, PLAN_STEP, Hooks, Progress, Trainer
@@ -211,13 +213,16 @@ def test_a_validation_left_at_once_saves_nothing() -> None:
     assert saved == []
 
 
-def test_validations_are_not_counted_as_part_of_a_step() -> None:
+def test_validations_are_not_counted_as_part_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
+    validation = 1000.0  # seconds
+    validations: list[float] = []
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(validations)))
     hooks = Hooks(plan_steps=lambda progress, seconds: seen.append(seconds) or progress.step + 1)
-    hooks.validate = lambda progress: time.sleep(2)
+    hooks.validate = lambda progress: validations.append(validation)
     training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", validate_every=50)
     training.run()
-    assert seen[0] < 2 / PLAN_STEP
+    assert len(validations) == 2 and seen[0] < validation / PLAN_STEP
 
 
 def test_a_run_under_way_is_timed_before_its_length_is_planned() -> None:

@@ -84,3 +84,22 @@ def test_a_vocabulary_of_an_earlier_start_is_said_or_gives_way_to_the_one_that_i
         train(settings, run=run, config_text=text, tokenizer=given, reporter=reporter, interrupts=Interrupts())
         assert Tokenizer.load(run / "tokenizer").sha256 == (named if given else earlier).sha256
         assert any("that an earlier start left" in said for said in reporter.said) == (given is None)
+
+
+def test_a_vocabulary_that_was_built_into_the_run_may_be_named(
+    configure: Configure, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """As by `tfm tokenize --output RUN/tokenizer` and then `tfm train --tokenizer RUN/tokenizer --run RUN`."""
+    settings = configure(max_steps=1)
+    sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    built = build_tokenizer(*sides, TokenizerConfig(vocab_size=340, type="bpe"))
+    built.save(tmp_path / "tokenizer")
+    train(
+        settings,
+        run=tmp_path,
+        config_text=render_config(settings),
+        tokenizer=tmp_path / "tokenizer",
+        reporter=Recorder(),
+        interrupts=Interrupts(),
+    )
+    assert Tokenizer.load(tmp_path / "tokenizer").sha256 == built.sha256
