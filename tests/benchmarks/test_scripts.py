@@ -13,6 +13,11 @@ from helpers.command import write_lines
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
 PEERS = ("transformers", "ctranslate2")
+BENCH_PYTHON = FOLDER.parent / ".venv-bench" / "bin" / "python"
+with_peers = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not BENCH_PYTHON.exists(), reason="needs the peers: make .venv-bench/installed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +36,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_script(place: Path, name: str, *arguments: object, hidden: Sequence[str] = PEERS) -> str:
+def run_script(
+    place: Path, name: str, *arguments: object, hidden: Sequence[str] = PEERS, python: str | Path = sys.executable
+) -> str:
     """The standard output of a script, to which some peers are not installed."""
     path = os.pathsep.join(filter(None, [str(place / "hidden"), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HIDDEN": " ".join(hidden)}
     environment.pop("TFM_CORPORA", None)
-    command = [sys.executable, str(FOLDER / name), *map(str, arguments)]
+    command = [str(python), str(FOLDER / name), *map(str, arguments)]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -67,6 +74,36 @@ def test_decoding_has_ctranslate2_translate_the_same_model(place: Path) -> None:
     outputs = re.search(r"^\| CTranslate2 float32 \| [\d.]+ \| ([\d.]+) % \|", report, re.MULTILINE)
     assert outputs is not None, report
     assert float(outputs[1]) == 100
+
+
+class TestTransformers:
+    """MarianMTModel in the environment of the peers."""
+
+    pytestmark = with_peers
+
+    def test_it_is_trained_beside_tfm(self, place: Path) -> None:
+        flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--tokens", 64)
+        flags = (*flags, "--rounds", 1, "--seconds", 2)
+        report = run_script(place, "training.py", *flags, hidden=(), python=BENCH_PYTHON)
+        for contestant in ("as written", "best"):
+            row = rf"^\| transformers[^|]*{contestant}[^|]* \| [^|]* \| [\d,]+ \(one round\)"
+            assert re.search(row, report, re.MULTILINE), report
+
+    def test_it_translates_as_the_tfm_model_whose_weights_it_has(self, place: Path) -> None:
+        flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--steps", 150, "--lines", 8)
+        flags = (*flags, "--rounds", 1, "--repeats", 1, "--commands", 0, "--beam-size", 2)
+        report = run_script(place, "decoding.py", *flags, hidden=("ctranslate2",), python=BENCH_PYTHON)
+        same = re.search(r"^\| transformers \| [\d.]+ \| ([\d.]+) % \|", report, re.MULTILINE)
+        assert same is not None, report
+        assert float(same[1]) == 100
+
+
+def test_the_report_goes_on_after_a_failure_and_names_it(place: Path) -> None:
+    command = [sys.executable, str(FOLDER / "report.py"), "--corpus", str(place / "hidden"), "--work", str(place)]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("there is no train.en in it") == 2
+    assert "failed: training.py, decoding.py" in done.stderr
 
 
 def test_profile_step_prints_operations(place: Path) -> None:
