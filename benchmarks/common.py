@@ -28,7 +28,7 @@ ROOT = HERE.parent
 TFM = [sys.executable, "-m", "tfm.cli"]
 """The command, of the same environment as the script."""
 
-KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str((1 << 31) - 1)}
 """Tells glibc, before a process starts, to keep freed memory. tfm tells it so itself."""
 
 TELLING_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", *KEEP_MEMORY)

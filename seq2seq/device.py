@@ -8,6 +8,8 @@ import torch
 
 from ..data.errors import UsageError
 
+_TELL_MALLOC = "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"
+
 
 def pick_device(name: str = "auto") -> torch.device:
     """The device that `--device` names; `auto` takes CUDA, then Apple's MPS, then the CPU.
@@ -65,9 +67,9 @@ def keep_freed_memory() -> None:
 
     By default every large temporary array is mapped from the kernel and faulted in page by page anew at each operation,
     which costs a third of the time of a training step on a CPU, and a tenth of a beam search over many sentences.
-    Elsewhere than on glibc this does nothing.
+    Elsewhere than on glibc, and where the environment already tells it something, this does nothing.
     """
-    if not sys.platform.startswith("linux") or "MALLOC_MMAP_THRESHOLD_" in os.environ:
+    if not sys.platform.startswith("linux") or any(name in os.environ for name in _TELL_MALLOC):
         return
     m_trim_threshold, m_mmap_max = -1, -4
     try:

@@ -1,10 +1,13 @@
 """Devices and precisions, on machines that are made up."""
 
+import ctypes
+import sys
+
 import pytest
 import torch
 
 from tfm.data.errors import UsageError
-from tfm.seq2seq.device import pick_device, pick_precision
+from tfm.seq2seq.device import keep_freed_memory, pick_device, pick_precision
 
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
 
@@ -79,3 +82,25 @@ def test_bf16_may_be_emulated_on_a_cpu_but_not_on_a_gpu(monkeypatch: pytest.Monk
         pick_precision("bf16", CUDA)
     machine(monkeypatch, bf16=True)
     assert pick_precision("bf16", CUDA) == torch.bfloat16
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+@pytest.mark.parametrize(("variable", "told"), [(None, True), ("MALLOC_MMAP_MAX_", False), ("MALLOC_ARENA_MAX", True)])
+def test_malloc_is_told_to_keep_memory_unless_the_user_told_it_something(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, told: bool
+) -> None:
+    class Libc:
+        def __init__(self) -> None:
+            self.options: dict[int, int] = {}
+
+        def mallopt(self, option: int, value: int) -> None:
+            self.options[option] = value
+
+    libc = Libc()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: libc)
+    for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"):
+        monkeypatch.delenv(name, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(variable, "4")
+    keep_freed_memory()
+    assert bool(libc.options) == told
