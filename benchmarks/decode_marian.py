@@ -13,12 +13,12 @@ def main() -> None:
     from marian import marian_from_tfm
     from train_marian import PAD_ID, pad
 
-    from tfm.data.tokenizer import EOS_ID, UNK_ID
+    from tfm.data.tokenizer import EOS_ID
     from tfm.seq2seq.decoding import Translator
 
     translator = Translator.load(options.run)  # for the weights and the vocabulary alone
     model, vocabulary = marian_from_tfm(translator.model), translator.tokenizer
-    forbidden = sorted({*vocabulary.tgt.control_ids(), UNK_ID} - {EOS_ID})
+    forbidden = vocabulary.tgt.forbidden_ids()
 
     @torch.inference_mode()
     def generate(rows: list[list[int]], beam_size: int) -> list[list[int]]:

@@ -147,8 +147,8 @@ def ctranslate2(task: Task, max_seq_len: int) -> list[Contestant]:
         name = f"CTranslate2 {compute_type}"
         arguments = [*task.arguments(name), "--model", model, "--compute-type", compute_type]
         arguments += ["--max-length", max_seq_len]
-        trial = Contestant(name, script("decode_ctranslate2.py", *arguments, "--find-best", cores()))
-        trial = Contestant(name, trial.command, needs=("ctranslate2",))
+        command = script("decode_ctranslate2.py", *arguments, "--find-best", cores())
+        trial = Contestant(name, command, needs=("ctranslate2",))
         if not present([trial]) or not (model.exists() or exported(task.run, model)):
             return []
         say(f"{name}: trying settings")
@@ -162,7 +162,7 @@ def ctranslate2(task: Task, max_seq_len: int) -> list[Contestant]:
 
 def exported(run: Path, output: Path) -> bool:
     """Whether `tfm export` wrote the model; says why not."""
-    command = [*TFM, "export", "--run", str(run), "--output", str(output), "--format", "ctranslate2"]
+    command = [*TFM, "export", "--run", str(run), "--output", str(output), "--check", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         note(f"CTranslate2 skipped: tfm export: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")

@@ -1,5 +1,6 @@
 """Messages and progress on stderr; results go to stdout and nowhere near this module."""
 
+import contextlib
 import sys
 import time
 from typing import Any
@@ -47,13 +48,17 @@ class Console:
         self.terminal = sys.stderr.isatty()
 
     def say(self, text: str) -> None:
-        """A message, above any progress bar."""
-        if self.terminal:
-            from tqdm import tqdm
+        """A message, above any progress bar.
 
-            tqdm.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
+        """
+        with contextlib.suppress(OSError):
+            if self.terminal:
+                from tqdm import tqdm
+
+                tqdm.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
         """A message worth a second look."""

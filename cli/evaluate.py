@@ -1,6 +1,7 @@
 """`tfm evaluate`: translates a test set and scores it."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,44 +54,45 @@ def evaluate(
     console = Console()
     directory = find_run(run, console)
     sources, references = _test_set(src or [], tgt or [], data or [], directory)
-    file = OutputFile(output) if output is not None else None
+    with nullcontext() if output is None else OutputFile(output) as stream:
+        with importing():
+            from ..seq2seq.device import keep_freed_memory
+            from ..seq2seq.evaluation.test_set import evaluate_set
 
-    with importing():
-        from ..seq2seq.device import keep_freed_memory
-        from ..seq2seq.evaluation.test_set import evaluate_set
-
-    keep_freed_memory()
-    bar = console.progress("translating", len(sources), "sentence")
-    result = evaluate_set(
-        directory,
-        sources,
-        references,
-        metrics=metrics,
-        checkpoint=checkpoint,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        device=device,
-        warn=console.warn,
-        on_done=bar.update,
-    )
-    bar.close()
-    if file is not None:
-        with file as stream:
+        keep_freed_memory()
+        bar = console.progress("translating", len(sources), "sentence")
+        result = evaluate_set(
+            directory,
+            sources,
+            references,
+            metrics=metrics,
+            checkpoint=checkpoint,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            device=device,
+            warn=console.warn,
+            on_done=bar.update,
+        )
+        bar.close()
+        if stream is not None:
             stream.writelines(line + "\n" for line in result.outputs)
     for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
         console.say(f"source     {sources[i]}\noutput     {result.outputs[i]}\nreference  {references[i][0]}\n")
     if json_:
         print(json.dumps(_as_dict(result), ensure_ascii=False))
-        return
+    else:
+        _print_result(result)
+
+
+def _print_result(result: Any) -> None:
+    """For a person."""
+    sentences = len(result.outputs)
     print(
-        f"{result.checkpoint}, {len(sources):,} sentences,"
-        f" beam {result.beam_size}, length penalty {result.length_penalty}"
+        f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size}, length penalty {result.length_penalty}"
     )
     if result.loss_sentences:
         some = (
-            ""
-            if result.loss_sentences == len(sources)
-            else f", of the {result.loss_sentences:,} that fit the model whole"
+            "" if result.loss_sentences == sentences else f", of the {result.loss_sentences:,} that fit the model whole"
         )
         print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
     for one in result.scores:

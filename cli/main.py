@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 ba
 Only typer is imported here: `tfm --help` must not wait for torch.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -14,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..data.errors import ClosedPipe, TfmError
+from ..data.errors import ClosedPipe, Interrupted, TfmError
 from .evaluate import evaluate
 from .export import export
 from .info import info
@@ -28,7 +29,6 @@ EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 1, 2, 5, 130
 app = typer.Typer(
     help="Train your own Transformer translator from two text files, and translate with it.",
     epilog="Begin with `tfm train`: without any option it trains a built-in toy language in about two minutes.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -43,6 +43,8 @@ def _flushing(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**options)
             sys.stdout.flush()
+        except KeyboardInterrupt as error:  # typer would say nothing
+            raise Interrupted("interrupted") from error
         except BrokenPipeError as error:
             _discard_stdout()
             raise ClosedPipe from error
@@ -70,19 +72,24 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Train your own Transformer translator from two text files, and translate with it."""
     del version
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(EXIT_USAGE)
 
 
 def main() -> NoReturn:
     """Runs the command line; the console script `tfm`."""
     debug = "--debug" in sys.argv
+    _open_what_is_closed()
     set_up_libraries()
     try:
         code = _run()
@@ -94,6 +101,16 @@ def main() -> NoReturn:
         code = report(error)
     leave_garbage()
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """Opens the null device in place of standard streams that were closed (`tfm .. >&-`)."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # so that no other file takes the number of a standard stream
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _run() -> int:
@@ -120,7 +137,9 @@ def report(error: BaseException) -> int:
         _print_error(_usage_message(error))
         return EXIT_USAGE
     if isinstance(error, MemoryError) or ("allocate" in str(error) and "memory" in str(error)):
-        _print_error("not enough memory: a smaller model, beam or --set training.max_tokens_per_batch=1024 needs less")
+        _print_error(
+            "not enough memory: a smaller beam needs less, or for tfm train --set training.max_tokens_per_batch=1024"
+        )
         return EXIT_ENVIRONMENT
     if isinstance(error, OSError):
         _print_error(f"{error.filename or 'input/output'}: {error.strerror or error}")
@@ -138,4 +157,5 @@ def _usage_message(error: Any) -> str:
 def _print_error(message: str) -> None:
     for line in message.splitlines() or [""]:
         visible = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
-        print(f"tfm: error: {visible}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # nobody reads it
+            print(f"tfm: error: {visible}", file=sys.stderr)

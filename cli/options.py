@@ -43,6 +43,7 @@ LengthPenalty = Annotated[
         "--length-penalty",
         metavar="A",
         min=0,
+        max=10,
         help="Alpha of the GNMT length penalty. [default: the run's, usually 0.6]",
     ),
 ]

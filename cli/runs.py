@@ -1,5 +1,6 @@
 """Finding the run directory that a reading command means."""
 
+import shlex
 from pathlib import Path
 
 from ..data.errors import ModelError, UsageError
@@ -17,7 +18,8 @@ def find_run(option: Path | None, console: Console) -> Path:
     """
     if option is not None:
         if not option.is_dir():
-            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {option}")
+            quoted = shlex.quote(str(option))
+            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {quoted}")
         return option
     runs = list_runs()
     if len(runs) == 1:
@@ -29,8 +31,8 @@ def find_run(option: Path | None, console: Console) -> Path:
 
 
 def list_runs() -> list[Path]:
-    """The run directories in `runs/`."""
-    return sorted(path.parent for path in RUNS.glob("*/config.yaml"))
+    """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
+    return sorted({path.parent.parent for path in RUNS.glob("*/checkpoints/step-*")})
 
 
 def _known() -> str:

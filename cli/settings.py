@@ -11,11 +11,11 @@ from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import TOY, training_corpus
 from ..data.errors import ModelError, UsageError
+from .runs import RUNS
 
 PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
 
-_RUNS = Path("runs")
 _UNBOUNDED = 10_000_000
 _FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
 """Settings of `training` that may change while a run goes on: its length and its cadence."""
@@ -115,12 +115,14 @@ def _with_sizes_of(tree: Section, init_from: Path) -> Section:
 def default_run(config: str | None, data: DataConfig) -> Path:
     """The directory if none is named: in `runs/`, after the configuration, or after the first file of data."""
     if config is not None:
-        return _RUNS / Path(config).stem
+        return RUNS / Path(config).stem
     if data.data == [TOY]:
-        return _RUNS / TOY
+        return RUNS / TOY
+    if not (data.data or data.src):
+        raise UsageError("there is nothing to train on: give --src and --tgt, or --data")
     first = data.data[0].removeprefix("hf:") if data.data else data.src[0]
     name = Path(first.partition("@")[0].partition(":")[0]).name
-    return _RUNS / (name.split(".")[0] or "run")
+    return RUNS / (name.split(".")[0] or "run")
 
 
 def _has_checkpoint(run: Path) -> bool:
@@ -141,7 +143,15 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
         f"{section}.{key} (was {before[section][key]!r}, now {value!r})"
         for section, keys in now.items()
         for key, value in keys.items()
-        if before[section][key] != value and not (section == "training" and key in _FREE_KEYS)
+        if _comparable(section, key, before[section][key]) != _comparable(section, key, value)
+        and not (section == "training" and key in _FREE_KEYS)
     ]
     if differing:
         raise UsageError(f"{directory} holds another run, which differs in {'; '.join(differing)}; name a new --run")
+
+
+def _comparable(section: str, key: str, value: Any) -> Any:
+    """A setting as it counts: two spellings of a file's path are the same."""
+    if section == "data" and key in ("src", "tgt", "dev_src", "dev_tgt"):
+        return [Path(path).resolve() for path in value]
+    return value

@@ -1,5 +1,6 @@
 """`tfm tokenize`: builds SentencePiece vocabularies and shows what they do to text."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,7 +63,7 @@ def tokenize(
             console.say(note)
         for line in _report(tokenizer, corpus):
             print(line)
-        console.say(f"saved {output}; train with it: tfm train --tokenizer {output} ..")
+        console.say(f"saved {output}; train with it: tfm train --tokenizer {shlex.quote(str(output))} ..")
     elif not show:
         raise UsageError("nothing to do: give --src and --tgt (or --data) to build, or --show TEXT to look")
     else:

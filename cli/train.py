@@ -1,5 +1,8 @@
 """`tfm train`: trains a translator, or continues a run."""
 
+import os
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -84,7 +87,8 @@ def train(
     if dry_run:
         from ..seq2seq.training.dry_run import dry_run as describe
 
-        own = tokenizer if init_from is None else init_from / "tokenizer"
+        begun = None if run is None else run / "tokenizer"
+        own = tokenizer or (init_from / "tokenizer" if init_from else begun if begun and begun.is_dir() else None)
         print("\n".join(describe(settings, tokenizer=own, reporter=console)))
         return
     directory = run or default_run(config, settings.data)
@@ -105,7 +109,7 @@ def train(
             )
         except Interrupted as error:
             raise Interrupted(
-                f"{error}. Run the same command to continue: {_command_line()}", error.signal_number
+                f"{error}. Run the same command to continue{_command_line()}", error.signal_number
             ) from error
     if result is None:
         return
@@ -113,11 +117,11 @@ def train(
         console.say(f"{directory} is already finished at step {result.step:,}; {result.how_to_go_on}")
     else:
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
-        console.say(f"finished at step {result.step:,}{best}. Translate with: tfm translate --run {directory}")
+        early = ", as validation had stopped improving" if result.stopped_early else ""
+        quoted = shlex.quote(str(directory))
+        console.say(f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {quoted}")
 
 
 def _command_line() -> str:
-    import shlex
-    import sys
-
-    return shlex.join(["tfm", *sys.argv[1:]])
+    """What to type, as far as it is known: what torchrun was told is not."""
+    return "" if "TORCHELASTIC_RUN_ID" in os.environ else f": {shlex.join(['tfm', *sys.argv[1:]])}"

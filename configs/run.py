@@ -11,7 +11,7 @@ from ..seq2seq.training.config import TrainingConfig
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that `tfm train` needs to know; `config.yaml` of a run holds it whole."""
+    """Everything that `tfm train` needs to know but a vocabulary or weights to begin with: a run's `config.yaml`."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 

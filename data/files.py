@@ -114,6 +114,7 @@ def staged_directory(target: Path) -> Iterator[Path]:
     Raises:
         EnvironmentFault: The directory cannot be made, synced or renamed.
     """
+    target = target.resolve()  # `.` has no name
     make_directory(target.parent)
     staged = target.with_name(target.name + PARTIAL)
     remove_tree(staged)
@@ -257,6 +258,8 @@ class OutputFile:
                 os.fsync(self.stream.fileno())
             if kind is None:
                 os.replace(self.staged, self.path)
+            elif not self.staged.stat().st_size:
+                self.staged.unlink()
         except OSError as error:
             raise fault("write", self.path, error) from error
 
@@ -279,6 +282,8 @@ class DirectoryLock:
             _lock(self._file)
         except OSError as error:
             self._file.close()
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):  # a file system without locks, say
+                raise fault("lock", directory, error) from error
             raise EnvironmentFault(
                 f"{directory} is in use by another tfm process; wait for it or name another directory with --run"
             ) from error

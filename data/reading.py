@@ -52,7 +52,7 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
                 if not skip_bad:
                     raise DataError(
                         f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file"
-                        " (iconv -f latin1 -t utf-8) or drop such pairs with --set data.bad_lines=skip"
+                        " (iconv -f latin1 -t utf-8) or drop such pairs with tfm train --set data.bad_lines=skip"
                     ) from error
                 yield None
 

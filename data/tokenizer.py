@@ -20,7 +20,7 @@ import sentencepiece
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
 from .errors import DataError, ModelError
-from .files import json_bytes, sha256_bytes, staged_directory, write_file
+from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
@@ -105,6 +105,10 @@ class Vocabulary:
     def control_ids(self) -> list[int]:
         """Ids that no text contains: pad, bos, eos and the reserved pieces."""
         return [i for i in range(len(self)) if self._processor.is_control(i)]
+
+    def forbidden_ids(self) -> list[int]:
+        """Ids that are never to be generated: the control pieces but eos, and the unknown piece."""
+        return sorted({*self.control_ids(), UNK_ID} - {EOS_ID})
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,8 @@ def build_tokenizer(
     if largest > config.vocab_size:
         raise DataError(
             f"a {config.type} vocabulary of this corpus needs at least {largest:,} pieces, but the size asked is"
-            f" {config.vocab_size:,}; use --vocab-size {largest} or more"
+            f" {config.vocab_size:,}; use tfm tokenize --vocab-size {largest} or tfm train --set"
+            f" tokenizer.vocab_size={largest}, or more"
         )
     built = list(vocabularies.values())
     return Tokenizer(built[0], built[-1], config.type)
@@ -282,9 +287,12 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
     """Runs the training child over the sentences; returns the model and what it complained of."""
     command = [sys.executable, "-P", "-m", f"{__package__}.sentencepiece_worker"]
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(json.dumps(options).encode() + b"\n")
-        stdin.writelines(sentence.encode() + b"\n" for sentence in sentences)
-        stdin.seek(0)
+        try:
+            stdin.write(json.dumps(options).encode() + b"\n")
+            stdin.writelines(sentence.encode() + b"\n" for sentence in sentences)
+            stdin.seek(0)
+        except OSError as error:
+            raise fault("write", Path(tempfile.gettempdir()), error) from error
         child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             model, complaints = child.communicate()

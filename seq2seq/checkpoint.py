@@ -13,6 +13,7 @@ Every file is hashed before it is parsed, and what is parsed are the bytes that 
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -200,8 +201,10 @@ def find_checkpoint(run: Path, which: str = "best", *, warn: Callable[[str], Non
         which: `best` (highest validation score; the last one if none was validated), `last`, or a step.
 
     Raises:
-        ModelError: The run has no such sound checkpoint.
+        ModelError: There is no such run, or it has no such sound checkpoint.
     """
+    if not run.is_dir():
+        raise ModelError(f"there is no run {run}; train one with tfm train --run {shlex.quote(str(run))}")
     if which not in ("best", "last"):
         by_step = {str(checkpoint_step(path)): path for path in list_checkpoints(run)}
         directory = by_step.get(which.lstrip("0") or "0")

@@ -28,8 +28,17 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def own_device(name: str) -> torch.device:
-    """The device of this rank: of several GPUs in a machine, the one that torchrun gave it."""
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if name == "cuda" else torch.device(name)
+    """The device of this rank: of several GPUs in a machine, the one that torchrun gave it.
+
+    Raises:
+        UsageError: There are fewer GPUs than ranks.
+    """
+    if name != "cuda":
+        return torch.device(name)
+    index, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if index >= count:
+        raise UsageError(f"this machine has {count} GPUs; use torchrun --nproc-per-node {count}")
+    return torch.device("cuda", index)
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:

@@ -11,7 +11,7 @@ from ...data.cleaning import clean
 from ...data.errors import ModelError
 from ...data.padding import pad_sources
 from ...data.sentences import split_text
-from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from ..checkpoint import find_checkpoint, load_model
 from ..device import pick_device
 from ..model.transformer import Transformer
@@ -84,8 +84,7 @@ class Translator:
         self.decoding = decoding or DecodingConfig()
         self.warn = warn
         self.device = next(model.parameters()).device
-        forbidden = [*tokenizer.tgt.control_ids(), UNK_ID]
-        self._model = InferenceModel(model, [i for i in forbidden if i != EOS_ID])
+        self._model = InferenceModel(model, tokenizer.tgt.forbidden_ids())
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -109,8 +108,6 @@ class Translator:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
         """
         run = Path(run)
-        if not run.is_dir():
-            raise ModelError(f"there is no run {run}; train one with tfm train --run {run}")
         model, description = load_model(find_checkpoint(run, checkpoint, warn=warn), device=pick_device(device))
         tokenizer = Tokenizer.load(run / "tokenizer")
         check_tokenizer(tokenizer, description.tokenizer_sha256, run / "tokenizer")
@@ -156,9 +153,13 @@ class Translator:
         def search(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
             return self._search(batch, check, beam_size, alpha, n_best, sampling, first_line)
 
-        batches = _length_batches(parts, _batch_tokens(sum(len(part.ids) + 1 for part in parts) * rows) // rows)
+        total = sum(len(part.ids) + 1 for part in parts) * rows
+        on_cpu = self.device.type == "cpu"
+        batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // rows)
+        # A GPU computes one batch after the other; several threads would only get in each other's way, on MPS fatally.
+        all_results = on_all_cores(search, batches) if on_cpu else (search(batch, lambda: None) for batch in batches)
         found: dict[tuple[int, int], list[Hypothesis]] = {}
-        for batch, results in zip(batches, on_all_cores(search, batches), strict=True):
+        for batch, results in zip(batches, all_results, strict=True):
             for part, hypotheses in zip(batch, results, strict=True):
                 found[part.line, part.index] = hypotheses
         per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]

@@ -81,7 +81,7 @@ def export_checkpoint(run: Path, checkpoint: Path, output: Path, *, quantization
 def _write_model(model: Transformer, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
     from .specification import specify
 
-    spec = specify(model, forbidden_ids(tokenizer))
+    spec = specify(model, tokenizer.tgt.forbidden_ids())
     for vocabulary, register in (
         (tokenizer.src, spec.register_source_vocabulary),
         (tokenizer.tgt, spec.register_target_vocabulary),
@@ -94,11 +94,6 @@ def _write_model(model: Transformer, tokenizer: Tokenizer, directory: Path, quan
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(directory))
-
-
-def forbidden_ids(tokenizer: Tokenizer) -> list[int]:
-    """Target pieces that our own search never generates either: the control pieces but eos, and the unknown piece."""
-    return sorted({*tokenizer.tgt.control_ids(), UNK_ID} - {EOS_ID})
 
 
 def _origin(description: ModelDescription, checkpoint: Path, quantization: str) -> dict[str, object]:

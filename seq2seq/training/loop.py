@@ -244,7 +244,7 @@ class Trainer:
     def _plan_if_due(self) -> None:
         """Turns the time limit into a number of steps, once; the first third of the steps timed are warm-up.
 
-        What a step takes is the median, which has neither validations nor checkpoints in it.
+        What a step takes is the median, which has no pauses in it.
         """
         if not self._plan_pending():
             return
@@ -276,10 +276,10 @@ class Trainer:
             self.hooks.save(self.progress)
 
     def _validate_if_due(self) -> bool:
-        """Validates at every `validate_every`-th step and at the last one; then saves."""
+        """Validates at every `validate_every`-th step and at the last one; then saves, so not before it may."""
         progress = self.progress
         due = progress.step > 0 and (progress.step % self.config.validate_every == 0 or self._finished())
-        if not due or progress.validated_step == progress.step:
+        if not due or progress.validated_step == progress.step or self._plan_pending():
             return False
         self.validate_and_save()
         return True

@@ -53,8 +53,9 @@ def train(
         with interrupts.held(), joined(ranks):  # to stop is the leader's to decide
             return follow(ranks)
     with DirectoryLock(run):
-        for directory in (run, run / "checkpoints", run / "cache"):
-            remove_debris(directory)
+        if (run / "config.yaml").exists():  # else what is unfinished in the directory is not ours
+            for directory in (run, run / "checkpoints", run / "cache"):
+                remove_debris(directory)
         saved = newest_saved(run, reporter)
         if saved is None:
             _forget_other_configuration(run, config_text)

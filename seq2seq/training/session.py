@@ -1,6 +1,7 @@
 """One session of a training run: data, model, optimizer and loop put together, from a start or a save to an end."""
 
 import math
+import shlex
 import time
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -53,12 +54,14 @@ class TrainingResult:
     Attributes:
         step: Its last step.
         best_step, best_score: Where validation scored highest.
+        stopped_early: Validation had stopped improving.
         how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
     """
 
     step: int
     best_step: int
     best_score: float | None
+    stopped_early: bool
     how_to_go_on: str | None = None
 
     @property
@@ -144,7 +147,8 @@ class Session:
 
     def _result(self, how_to_go_on: str | None = None) -> TrainingResult:
         progress = self.progress
-        return TrainingResult(progress.step, progress.best_step, progress.best_score, how_to_go_on)
+        best = progress.best_step, progress.best_score
+        return TrainingResult(progress.step, *best, progress.stopped_early, how_to_go_on)
 
     def _how_to_go_on(self, planned: int | None) -> str:
         """What would continue a finished run that was planned for so many steps."""
@@ -156,7 +160,7 @@ class Session:
             return f"{limit} continues it"
         else:
             reason = f"its {self.config.schedule} schedule has come to its end"
-        return f"{reason}; to train on, start a new run with --init-from {self.run}"
+        return f"{reason}; to train on, start a new run with --init-from {shlex.quote(str(self.run))}"
 
     def _resume(self, saved: Saved) -> None:
         checkpoint, state = saved.checkpoint, saved.state

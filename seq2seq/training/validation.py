@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 SAMPLES = 3
 """Sample translations shown at each validation."""
-_CHUNK = 500
+_CHUNK = 100
+"""Sentences translated between two looks at whether to stop: a second's work, or a few."""
 
 
 class Validator:

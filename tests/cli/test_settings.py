@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from helpers.command import write_lines
 
-from tfm.cli.settings import PRESETS_BY_SIZE, refuse_other_configuration, training_settings
+from tfm.cli.settings import PRESETS_BY_SIZE, default_run, refuse_other_configuration, training_settings
 from tfm.configs import RunConfig, load_config, parse_config, render_config
 from tfm.data.errors import UsageError
 
@@ -139,3 +139,18 @@ def test_validation_data_alone_are_not_enough(choose: Chooser) -> None:
     choose.write(3)
     with pytest.raises(UsageError, match="no training data"):
         choose(data={"dev_src": choose.files["src"], "dev_tgt": choose.files["tgt"]})
+
+
+def test_a_path_may_be_spelt_in_another_way(choose: Chooser, tmp_path: Path) -> None:
+    settings = choose(pairs=20)
+    start_run(tmp_path / "run", settings)
+    files = {side: [str(Path(path).relative_to(tmp_path))] for side, (path,) in choose.files.items()}
+    refuse_other_configuration(tmp_path / "run", choose(data=files))
+    (tmp_path / "other.en").write_bytes(b"a\n" * 20)
+    with pytest.raises(UsageError, match=r"data\.src"):
+        refuse_other_configuration(tmp_path / "run", choose(data={**files, "src": ["other.en"]}))
+
+
+def test_no_data_at_all_is_said(choose: Chooser) -> None:
+    with pytest.raises(UsageError, match="nothing to train on: give --src and --tgt, or --data"):
+        default_run(None, choose("data.data=[]", data={}).data)

@@ -5,12 +5,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 
+from tfm.cli.train import _command_line
 from tfm.data.files import sha256_file
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -105,10 +107,15 @@ def test_another_configuration_in_the_directory_is_refused_by_name(tfm: Tfm, cor
     assert (corpus / "r" / "config.yaml").read_bytes() == before
 
 
-def test_a_first_start_that_failed_leaves_the_directory_free(tfm: Tfm, corpus: Path) -> None:
-    wrong = tfm("train", "--src", "train.en", "--tgt", "nowhere.de", "--run", "r", *TINY_FLAGS)
+def test_a_first_start_that_failed_leaves_the_directory_free_and_is_no_run(tfm: Tfm, corpus: Path) -> None:
+    (corpus / "runs" / "r").mkdir(parents=True)
+    (corpus / "runs" / "r" / "mine.partial").write_text("an unfinished download")
+    wrong = tfm("train", "--src", "train.en", "--tgt", "nowhere.de", "--run", "runs/r", *TINY_FLAGS)
     assert wrong.returncode == 3
-    assert tfm("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS).returncode == 0
+    assert "there is no run in runs/ yet" in error_of(tfm("info"))
+    assert (corpus / "runs" / "r" / "mine.partial").exists()
+    assert tfm("train", *FILES, "--run", "runs/r", "--max-steps", 2, *TINY_FLAGS).returncode == 0
+    assert tfm("info").returncode == 0
 
 
 def test_run_alone_continues_with_the_settings_it_was_made_with(tfm: Tfm, corpus: Path) -> None:
@@ -262,7 +269,8 @@ def test_early_stopping(tfm: Tfm, corpus: Path) -> None:
     flags = [*TINY_FLAGS, "--set", "training.early_stopping=2", "--set", "training.learning_rate=1.0e-9"]
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 200, *flags)
     assert done.returncode == 0, error_of(done)
-    assert "finished at step 30" in error_of(done)  # best at 10, then two validations without a better one
+    # best at 10, then two validations without a better one
+    assert "finished at step 30, best at step 10, as validation had stopped improving." in error_of(done)
     again = tfm("train", *FILES, "--run", "r", "--max-steps", 300, *flags)
     assert "validation had stopped improving" in error_of(again)
 
@@ -277,3 +285,27 @@ def test_a_full_disk_is_told_and_nothing_old_is_lost(tfm: Tfm, corpus: Path) -> 
     assert weights(corpus / "r", 5) == before
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 30, *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_messages_that_nobody_can_read_do_not_end_it(tfm: Tfm, corpus: Path) -> None:
+    command = [str(TFM), "train", *FILES, "--run", "r", "--max-steps", "20", *TINY_FLAGS]
+    with open("/dev/full", "wb") as stderr:
+        assert subprocess.run(command, cwd=corpus, stderr=stderr, env=ONE_THREAD, check=False).returncode == 0
+    assert "already finished at step 20" in error_of(tfm(*command[1:]))
+
+
+@pytest.mark.parametrize("stream", [">&-", "2>&-"])
+def test_a_closed_stream_is_like_one_that_nobody_reads(tfm: Tfm, corpus: Path, stream: str) -> None:
+    flags = " ".join([*FILES, "--run r --max-steps 5", *TINY_FLAGS])
+    done = subprocess.run(
+        ["bash", "-c", f"{TFM} train {flags} {stream}"], cwd=corpus, env=ONE_THREAD, capture_output=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout == b""
+
+
+def test_torchrun_is_not_left_out_of_a_command_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tfm", "train", "--run", "my run"])
+    assert _command_line() == ": tfm train --run 'my run'"
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert _command_line() == ""

@@ -157,6 +157,14 @@ def test_directory_appears_complete(tmp_path: Path) -> None:
     assert names(target.parent) == ["run"]
 
 
+def test_the_current_directory_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "target").mkdir()
+    monkeypatch.chdir(tmp_path / "target")
+    with staged_directory(Path()) as staged:
+        (staged / "a").write_text("new")
+    assert (tmp_path / "target" / "a").read_text() == "new"
+
+
 def test_directory_is_replaced_whole(tmp_path: Path) -> None:
     for content in ("old", "new"):
         with staged_directory(tmp_path / "run") as staged:
@@ -279,6 +287,12 @@ def test_unfinished_result_stays_partial(tmp_path: Path, error: type[BaseExcepti
     assert (tmp_path / "out.txt.partial").read_text() == "half\n"
 
 
+def test_a_result_of_which_there_is_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), OutputFile(tmp_path / "out.txt"):
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize("place", ["", "nowhere/out.txt"])
 def test_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path, place: str) -> None:
     with pytest.raises(EnvironmentFault, match="cannot write"):
@@ -324,6 +338,15 @@ def test_one_holder_at_a_time_in_one_process(tmp_path: Path) -> None:
         DirectoryLock(tmp_path / "run")
     with DirectoryLock(tmp_path / "run"):
         pass
+
+
+def test_a_file_system_without_locks_is_not_said_to_be_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files, "_lock", refuse)
+    with pytest.raises(EnvironmentFault, match=r"cannot lock .*run: No locks available"):
+        DirectoryLock(tmp_path / "run")
 
 
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tfm.data.errors import UsageError
-from tfm.seq2seq.device import keep_freed_memory, pick_device, pick_precision
+from tfm.seq2seq.device import keep_freed_memory, own_device, pick_device, pick_precision
 
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
 
@@ -104,3 +104,13 @@ def test_malloc_is_told_to_keep_memory_unless_the_user_told_it_something(
         monkeypatch.setenv(variable, "4")
     keep_freed_memory()
     assert bool(libc.options) == told
+
+
+def test_more_ranks_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    assert own_device("cuda") == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(UsageError, match="has 1 GPUs; use torchrun --nproc-per-node 1"):
+        own_device("cuda")
+    assert own_device("cpu") == CPU

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -317,3 +318,29 @@ def test_a_loaded_model_translates_as_the_one_that_was_saved(
 ) -> None:
     loaded = Translator.load(run_directory, checkpoint="last", device="cpu")
     assert loaded.translate(LINES) == Translator(make_model(30), tokenizer, loaded.decoding).translate(LINES)
+
+
+@pytest.mark.parametrize(("device", "shared", "batches"), [("cpu", True, 4), ("cuda", False, 1), ("mps", False, 1)])
+def test_only_a_cpu_is_shared_among_threads(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    shared: bool,
+    batches: int,
+) -> None:
+    """Several Python threads on MPS end the process; on CUDA they launch more and smaller work."""
+    threads: list[threading.Thread] = []
+
+    def search(self: Translator, batch: list[Any], check: object, *options: object) -> list[list[Hypothesis]]:
+        threads.append(threading.current_thread())
+        return [[Hypothesis([EOS_ID], 0.0, 0.0)] for _ in batch]
+
+    monkeypatch.setattr(Translator, "_search", search)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    translator = Translator(model, tokenizer)
+    translator.device = torch.device(device)
+    assert len(translator.translate(["the cat sees the house."] * 400, beam_size=1)) == 400
+    assert len(threads) == batches
+    assert all(thread is threading.main_thread() for thread in threads) != shared

@@ -17,7 +17,7 @@ from tfm.seq2seq.checkpoint import find_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.translator import Translator
 from tfm.seq2seq.export import directory as export_directory
-from tfm.seq2seq.export.directory import export_checkpoint, forbidden_ids
+from tfm.seq2seq.export.directory import export_checkpoint
 
 
 def files(folder: Path) -> set[str]:
@@ -137,7 +137,7 @@ def test_without_the_extra_one_line_says_what_to_install(
 
 
 def test_forbidden_pieces_are_the_control_pieces_but_eos(tokenizer: Tokenizer) -> None:
-    forbidden = forbidden_ids(tokenizer)
+    forbidden = tokenizer.tgt.forbidden_ids()
     assert EOS not in forbidden
     assert {tokenizer.tgt.piece(i) for i in forbidden} == {
         *("<pad>", "<unk>", "<s>"),

@@ -213,16 +213,27 @@ def test_a_validation_left_at_once_saves_nothing() -> None:
     assert saved == []
 
 
-def test_validations_are_not_counted_as_part_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_is_not_counted_as_part_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop is closed for a while."""
     seen: list[float] = []
-    validation = 1000.0  # seconds
-    validations: list[float] = []
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(validations)))
+    pause, pauses = 1000.0, list[float]()  # seconds
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(pauses)))
     hooks = Hooks(plan_steps=lambda progress, seconds: seen.append(seconds) or progress.step + 1)
-    hooks.validate = lambda progress: validations.append(validation)
-    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", validate_every=50)
+    hooks.on_step = lambda progress, max_steps: pauses.append(pause) if progress.step == 50 else None
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", validate_every=1000)
     training.run()
-    assert len(validations) == 2 and seen[0] < validation / PLAN_STEP
+    assert len(pauses) == 1 and seen[0] < pause / PLAN_STEP
+
+
+def test_nothing_is_the_best_that_may_not_be_saved() -> None:
+    """A run goes on at step 15 with a time limit: until that is a number of steps it saves nothing."""
+    saved: list[int] = []
+    hooks = Hooks(plan_steps=lambda progress, seconds: 15 + PLAN_STEP + 10, save=lambda p: saved.append(p.step))
+    hooks.validate = lambda progress: {"score": -progress.step}  # the earliest is the best
+    training = trainer(build_model(), FixedBatches(batch(0)), hooks, max_time="1h", max_steps=1000, validate_every=10)
+    training.progress.step = 15
+    training.run()
+    assert training.progress.best_step in saved
 
 
 def test_a_run_under_way_is_timed_before_its_length_is_planned() -> None:
