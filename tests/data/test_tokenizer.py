@@ -145,13 +145,13 @@ def test_size_too_large_is_reduced_and_said(kind: Kind, separate: bool) -> None:
 def test_size_too_small_names_the_least_that_works(kind: Kind, separate: bool, size: int) -> None:
     if kind == "word" and size > 20:
         pytest.skip("a word vocabulary can be that small")
-    with pytest.raises(DataError, match=f"the size asked is {size}; use --vocab-size") as error:
+    with pytest.raises(DataError, match=f"the size asked is {size}; use tfm tokenize --vocab-size") as error:
         build(kind, size, separate=separate)
-    named = re.search(r"--vocab-size (\d+) or more", str(error.value))
+    named = re.search(r"--vocab-size (\d+) or tfm train --set tokenizer\.vocab_size=\1, or more", str(error.value))
     assert named is not None
     least = int(named[1])
     assert max(map(len, vocabularies(build(kind, least, separate=separate)))) == least
-    with pytest.raises(DataError, match=f"use --vocab-size {least} or more"):
+    with pytest.raises(DataError, match=f"--vocab-size {least} or tfm train"):
         build(kind, least - 1, separate=separate)
 
 
