@@ -84,6 +84,8 @@ class Translator:
         self.decoding = decoding or DecodingConfig()
         self.warn = warn
         self.device = next(model.parameters()).device
+        self.checkpoint: Path | None = None
+        """Where the model was loaded from, if it was."""
         self._model = InferenceModel(model, tokenizer.tgt.forbidden_ids())
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
@@ -108,10 +110,13 @@ class Translator:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
         """
         run = Path(run)
-        model, description = load_model(find_checkpoint(run, checkpoint, warn=warn), device=pick_device(device))
+        found = find_checkpoint(run, checkpoint, warn=warn)
+        model, description = load_model(found, device=pick_device(device))
         tokenizer = Tokenizer.load(run / "tokenizer")
         check_tokenizer(tokenizer, description.tokenizer_sha256, run / "tokenizer")
-        return cls(model, tokenizer, description.decoding_config(), warn=warn)
+        translator = cls(model, tokenizer, description.decoding_config(), warn=warn)
+        translator.checkpoint = found
+        return translator
 
     def translate(
         self,

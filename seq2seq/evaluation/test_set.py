@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ...data.batching import make_batch
 from ...data.cleaning import clean
-from ..checkpoint import checkpoint_step, find_checkpoint
 from ..decoding.translator import Translator
 from .loss import SetLoss, evaluate_loss, to_tensors
 from .scores import COMPARED_EXACTLY, Score, score
@@ -63,8 +62,8 @@ def evaluate_set(
     Raises:
         ModelError: No sound checkpoint.
     """
-    chosen = find_checkpoint(run, checkpoint, warn=warn)  # which is the best one may change while this works
-    translator = Translator.load(run, checkpoint=str(checkpoint_step(chosen)), device=device, warn=warn)
+    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
+    assert translator.checkpoint is not None
     outputs: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]
@@ -74,7 +73,7 @@ def evaluate_set(
     cleaned = [[clean(reference) for reference in refs] for refs in references]
     set_loss, loss_sentences = _loss(translator, sources, [refs[0] for refs in references])
     return TestResult(
-        checkpoint=chosen,
+        checkpoint=translator.checkpoint,
         beam_size=beam_size or translator.decoding.beam_size,
         length_penalty=translator.decoding.length_penalty if length_penalty is None else length_penalty,
         loss=set_loss.loss,
