@@ -19,6 +19,8 @@ PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"
 _UNBOUNDED = 10_000_000
 _FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
 """Settings of `training` that may change while a run goes on: its length and its cadence."""
+_FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
+"""Settings of `data` that name files."""
 
 Section = dict[str, Any]
 
@@ -145,13 +147,19 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
         for key, value in keys.items()
         if _comparable(section, key, before[section][key]) != _comparable(section, key, value)
         and not (section == "training" and key in _FREE_KEYS)
+        and not (section == "data" and key in _FILE_KEYS and _moved(before[section][key]))
     ]
     if differing:
         raise UsageError(f"{directory} holds another run, which differs in {'; '.join(differing)}; name a new --run")
 
 
+def _moved(specs: list[str]) -> bool:
+    """A file is not where it was: whether what is named now holds the same text is seen when the run goes on."""
+    return any(not Path(spec).exists() for spec in specs if spec != TOY and not spec.startswith("hf:"))
+
+
 def _comparable(section: str, key: str, value: Any) -> Any:
     """A setting as it counts: two spellings of a file's path are the same."""
-    if section == "data" and key in ("src", "tgt", "dev_src", "dev_tgt"):
+    if section == "data" and key in _FILE_KEYS - {"data", "dev"}:
         return [Path(path).resolve() for path in value]
     return value

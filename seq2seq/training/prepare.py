@@ -21,6 +21,7 @@ from ..evaluation.loss import TensorBatch, to_tensors
 from ..model.config import ModelConfig
 from .config import TrainingConfig
 from .reporter import Reporter
+from .state import Saved
 
 MAX_DEV_PAIRS = 20_000
 """Validation pairs beyond this number are left out, and said: the validation text is held in memory."""
@@ -60,7 +61,12 @@ class PreparedData:
 
 
 def prepare_data(
-    settings: RunSettings, directory: Path, *, given_tokenizer: Path | None, reporter: Reporter, begun: bool = False
+    settings: RunSettings,
+    directory: Path,
+    *,
+    given_tokenizer: Path | None,
+    reporter: Reporter,
+    saved: Saved | None = None,
 ) -> PreparedData:
     """Reads the corpora, builds what is missing under `directory`, and reports what was kept and dropped.
 
@@ -69,19 +75,25 @@ def prepare_data(
         directory: The run: `tokenizer/` and `cache/` are made in it, or found there from an earlier start.
         given_tokenizer: A tokenizer directory to use instead of building one.
         reporter: Hears what is done.
-        begun: The run has been saved, with the tokenizer that is in it.
+        saved: Where the run stands, if it has been saved: with these data, and the tokenizer that is in it.
 
     Raises:
-        DataError: Text that cannot be used.
+        DataError: Text that cannot be used, or is not that of the run.
         UsageError: Settings that contradict each other or what the run already holds.
     """
     train, whole_dev = open_corpora(settings, directory / "cache", reporter)
-    tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, begun, reporter)
     dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
+    limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
+    identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
+    if saved is not None and saved.state.data != identity:
+        raise DataError(
+            f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
+            " Restore the files, or start a new --run (--init-from keeps what was learned)"
+        )
+    tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, saved is not None, reporter)
     if dev.identity != whole_dev.identity:
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
     dev_pairs = _dev_pairs(dev)
-    limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
     cache = directory / "cache"
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
@@ -92,7 +104,6 @@ def prepare_data(
         reporter.warn(
             f"{leaked:,} training pairs are also in the validation set: its scores will look better than they should"
         )
-    identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 
 

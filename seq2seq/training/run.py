@@ -61,11 +61,13 @@ def train(
             _forget_other_configuration(run, config_text)
         plan = Plan(run, settings.training, reporter, started)
         max_steps = plan.steps(saved.step if saved else 0, saved.state.max_steps if saved else None)
-        replace_file(run / "config.yaml", config_text.encode())
+        if saved is None:
+            replace_file(run / "config.yaml", config_text.encode())
         if init_from is not None:
             tokenizer = init_from / "tokenizer"
-        begun = saved is not None
-        prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter, begun=begun)
+        prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter, saved=saved)
+        if saved is not None:  # its files may have other names by now, but hold what they did
+            replace_file(run / "config.yaml", config_text.encode())
         session = Session(settings, run, prepared, reporter, interrupts, plan, ranks)
         return session.run_to_end(max_steps, saved=saved, init_from=init_from)
 

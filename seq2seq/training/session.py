@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...data.errors import DataError, EnvironmentFault, InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
+from ...data.errors import EnvironmentFault, InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
 from ...data.files import LineLog, replace_file
 from ..checkpoint import (
     FORMAT_VERSION,
@@ -166,11 +166,6 @@ class Session:
         checkpoint, state = saved.checkpoint, saved.state
         description = read_description(checkpoint)
         check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
-        if state.data != self.prepared.identity:
-            raise DataError(
-                f"the training or validation data changed since step {saved.step:,}; continuing would"
-                " not be the same run. Restore the files, or start a new --run (--init-from keeps what was learned)"
-            )
         if state.environment != self._environment():
             self.reporter.warn(
                 f"this run was on {_words(state.environment)} and continues on {_words(self._environment())}:"

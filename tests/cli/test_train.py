@@ -173,6 +173,24 @@ def test_a_grown_corpus_neither_changes_the_preset_nor_the_data_of_a_run(tfm: Tf
     assert "10,005 pairs: preset pairs-20k" in error_of(tfm("train", *files, *flags, "--run", "new", "--dry-run"))
 
 
+def test_moved_files_continue_a_run_and_others_do_not(tfm: Tfm, corpus: Path) -> None:
+    command = ["train", "--run", "r", *TINY_FLAGS]
+    assert tfm(*command, *FILES, "--max-steps", 2).returncode == 0
+    (corpus / "new").mkdir()
+    for name in ("train.en", "train.de", "dev.en", "dev.de"):
+        (corpus / name).rename(corpus / "new" / name)
+    moved = [f"new/{item}" if "." in item else item for item in FILES]
+    done = tfm(*command, *moved, "--max-steps", 3)
+    assert done.returncode == 0, error_of(done)
+    assert "continuing at step 2" in error_of(done)
+    assert "- new/train.en" in (corpus / "r" / "config.yaml").read_text()
+    for name in ("train.en", "dev.en"):
+        (corpus / "new" / name).rename(corpus / name)
+        write_lines(corpus / "new" / name, ["other"] * len((corpus / name).read_text().splitlines()))
+    assert "data changed since step 3" in error_of(tfm(*command, *moved, "--max-steps", 4))
+    assert "differs in data.src" in error_of(tfm(*command, *FILES[:1], "train.en", *moved[2:], "--max-steps", 4))
+
+
 def test_a_held_out_set_is_the_same_at_the_next_start(tfm: Tfm, corpus: Path) -> None:
     command = ["train", *FILES[:4], "--run", "r", *TINY_FLAGS]
     assert tfm(*command, "--max-steps", 2).returncode == 0
