@@ -220,7 +220,7 @@ def find_checkpoint(run: Path, which: str = "best", *, warn: Callable[[str], Non
             problems[directory] = reason
             continue
         for passed_over in sorted(problems, key=checkpoint_step):
-            warn(f"{problems[passed_over]}; using another checkpoint")
+            warn(f"{problems[passed_over]}; using {directory.name}")
         return directory
     reasons = "; ".join(problems[path] for path in sorted(problems, key=checkpoint_step))
     raise ModelError(f"no valid checkpoint in {run}{f' ({reasons})' if reasons else '; train it first: tfm train'}")

@@ -14,6 +14,7 @@ from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 
 from tfm.cli.train import _command_line
 from tfm.data.files import sha256_file
+from tfm.data.tokenizer import Tokenizer
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 """As `run_command` has it: the number of threads is part of what bit for bit means."""
@@ -133,6 +134,32 @@ def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
         assert word in done.stdout.decode()
     assert "180 pairs: preset pairs-5k" in error_of(done)
     assert sorted(corpus.rglob("*")) == before
+
+
+def test_a_dry_run_takes_the_vocabulary_that_a_start_would_take(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    for name, size in (("begun", 300), ("given", 310)):
+        done = tfm("tokenize", *FILES[:4], "--vocab-size", size, "--output", f"{name}/tokenizer")
+        assert done.returncode == 0, error_of(done)
+    size = len(Tokenizer.load(tiny_run / "tokenizer").src)
+    for flags, words in [
+        (["--run", "begun"], "vocabulary      300 pieces"),
+        (["--run", "begun", "--tokenizer", "given/tokenizer"], "vocabulary      310 pieces"),
+        (
+            ["--run", "new", "--init-from", tiny_run],
+            f"vocabulary      {size} pieces",
+        ),
+    ]:
+        done = tfm("train", *FILES, *flags, "--dry-run", *([] if "--init-from" in flags else TINY_FLAGS))
+        assert done.returncode == 0, error_of(done)
+        assert words in done.stdout.decode()
+
+
+def test_commands_that_are_proposed_can_be_typed(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("tokenize", *FILES[:4], "--vocab-size", 300, "--output", "my vocabulary")
+    assert "tfm train --tokenizer 'my vocabulary' .." in error_of(done)
+    command = ["train", *FILES, "--tokenizer", "my vocabulary", "--run", "my run", "--max-steps", 2, *TINY_FLAGS]
+    assert error_of(tfm(*command)).rstrip().endswith("Translate with: tfm translate --run 'my run'")
+    assert "tfm train --run 'no run'" in error_of(tfm("translate", "--run", "no run"))
 
 
 def test_without_a_dev_set_a_part_is_held_out_and_said(tfm: Tfm, corpus: Path) -> None:

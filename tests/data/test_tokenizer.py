@@ -1,5 +1,6 @@
 """Tokenizers: every text comes back, no text becomes a control piece, and the same corpus builds the same bytes."""
 
+import errno
 import io
 import json
 import re
@@ -18,7 +19,7 @@ from tfm.data import tokenizer as tokenizer_module
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Pair
-from tfm.data.errors import DataError, ModelError
+from tfm.data.errors import DataError, EnvironmentFault, ModelError
 from tfm.data.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -233,6 +234,17 @@ def test_interruption_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
         for pipe in (child.stdout, child.stderr):
             assert pipe is not None
             pipe.close()
+
+
+def test_a_full_temporary_directory_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Full(io.BytesIO):
+        def writelines(self, lines: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", Full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match=rf"cannot write {tmp_path}: No space left on device, .* MB free"):
+        build_tokenizer(["a b"] * 20, ["b a"] * 20, TokenizerConfig(vocab_size=300))
 
 
 def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

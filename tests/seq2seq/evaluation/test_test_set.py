@@ -1,5 +1,6 @@
 """A whole test set: translations, their scores, and the loss of the references."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,20 @@ def test_pairs_too_long_for_the_model_are_translated_but_have_no_loss(
     assert result.loss == pytest.approx(evaluate(run_directory, pairs).loss, rel=1e-5)
     assert len(result.outputs) == len(longer)
     assert [warning.split(" has")[0] for warning in warnings] == [f"line {len(pairs) + 1}"]
+
+
+def test_the_checkpoint_that_is_named_is_the_one_that_was_scored(
+    run_directory: Path, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_directory, run)
+    weights = checkpoint_path(run, 20) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    warnings: list[str] = []
+    result = evaluate(run, pairs, warn=warnings.append)
+    assert result.checkpoint == checkpoint_path(run, 30)  # the second best, as the best is damaged
+    assert result.outputs == evaluate(run, pairs, checkpoint="30").outputs != evaluate(run_directory, pairs).outputs
+    assert len(warnings) == 1 and "step-000020" in warnings[0]
 
 
 def test_progress_is_told_and_lines_keep_their_numbers_when_a_set_is_taken_in_chunks(
