@@ -138,7 +138,8 @@ def report(error: BaseException) -> int:
         return EXIT_USAGE
     if isinstance(error, MemoryError) or ("allocate" in str(error) and "memory" in str(error)):
         _print_error(
-            "not enough memory: a smaller beam needs less, or for tfm train --set training.max_tokens_per_batch=1024"
+            "not enough memory: a smaller beam needs less; for tfm train --set training.ranks=1, or in a new --run a"
+            " smaller training.max_tokens_per_batch"
         )
         return EXIT_ENVIRONMENT
     if isinstance(error, OSError):

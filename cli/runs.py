@@ -32,7 +32,12 @@ def find_run(option: Path | None, console: Console) -> Path:
 
 def list_runs() -> list[Path]:
     """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
-    return sorted({path.parent.parent for path in RUNS.glob("*/checkpoints/step-*")})
+    return sorted(run for run in RUNS.glob("*") if has_checkpoint(run))
+
+
+def has_checkpoint(run: Path) -> bool:
+    """Whether it has been saved; what a save that was cut short has left does not count."""
+    return any(path.name.removeprefix("step-").isdigit() for path in (run / "checkpoints").glob("step-*"))
 
 
 def _known() -> str:

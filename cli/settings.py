@@ -11,7 +11,7 @@ from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import TOY, training_corpus
 from ..data.errors import ModelError, UsageError
-from .runs import RUNS
+from .runs import RUNS, has_checkpoint
 
 PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
@@ -20,7 +20,7 @@ _UNBOUNDED = 10_000_000
 _FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
 """Settings of `training` that may change while a run goes on: its length and its cadence."""
 _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
-"""Settings of `data` that name files."""
+"""Settings of `data` that name files, which may have been moved: what they hold is compared when they are read."""
 
 Section = dict[str, Any]
 
@@ -91,7 +91,7 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
         return load_config(str(run / "config.yaml") if run is not None and _has_config(run) else TOY)
     named = parse_config({"data": data}).data
     directory = default_run(None, named) if run is None and (named.src or named.data) else run
-    if directory is not None and _has_config(directory) and _has_checkpoint(directory):
+    if directory is not None and _has_config(directory) and has_checkpoint(directory):
         return load_config(str(directory / "config.yaml"))
     return load_config(_preset_for(training_corpus(named).count(), say))
 
@@ -127,10 +127,6 @@ def default_run(config: str | None, data: DataConfig) -> Path:
     return RUNS / (name.split(".")[0] or "run")
 
 
-def _has_checkpoint(run: Path) -> bool:
-    return any((run / "checkpoints").glob("step-*"))
-
-
 def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
     """Refuses to mix two configurations in one run. A run without a checkpoint has nothing to lose, and is replaced.
 
@@ -138,28 +134,15 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
         UsageError: The directory holds a run whose settings differ, named one by one.
     """
     path = directory / "config.yaml"
-    if not path.exists() or not _has_checkpoint(directory):
+    if not path.exists() or not has_checkpoint(directory):
         return
     before, now = asdict(parse_config(load_config(str(path)))), asdict(settings)
+    free = {"training": _FREE_KEYS, "data": _FILE_KEYS}
     differing = [
         f"{section}.{key} (was {before[section][key]!r}, now {value!r})"
         for section, keys in now.items()
         for key, value in keys.items()
-        if _comparable(section, key, before[section][key]) != _comparable(section, key, value)
-        and not (section == "training" and key in _FREE_KEYS)
-        and not (section == "data" and key in _FILE_KEYS and _moved(before[section][key]))
+        if before[section][key] != value and key not in free.get(section, set())
     ]
     if differing:
         raise UsageError(f"{directory} holds another run, which differs in {'; '.join(differing)}; name a new --run")
-
-
-def _moved(specs: list[str]) -> bool:
-    """A file is not where it was: whether what is named now holds the same text is seen when the run goes on."""
-    return any(not Path(spec).exists() for spec in specs if spec != TOY and not spec.startswith("hf:"))
-
-
-def _comparable(section: str, key: str, value: Any) -> Any:
-    """A setting as it counts: two spellings of a file's path are the same."""
-    if section == "data" and key in _FILE_KEYS - {"data", "dev"}:
-        return [Path(path).resolve() for path in value]
-    return value

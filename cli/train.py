@@ -5,11 +5,15 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import Data, Debug, Src, Tgt
+
+if TYPE_CHECKING:
+    from ..configs import RunConfig
+    from .console import Console
 
 
 def train(
@@ -84,15 +88,13 @@ def train(
         assignments=set_ or [],
         say=console.say,
     )
-    if dry_run:
-        from ..seq2seq.training.dry_run import dry_run as describe
-
-        begun = None if run is None else run / "tokenizer"
-        own = tokenizer or (init_from / "tokenizer" if init_from else begun if begun and begun.is_dir() else None)
-        print("\n".join(describe(settings, tokenizer=own, reporter=console)))
-        return
     directory = run or default_run(config, settings.data)
+    if init_from is not None and init_from.resolve() == directory.resolve():
+        raise UsageError(f"--init-from {init_from} needs another --run to train into")
     refuse_other_configuration(directory, settings)
+    if dry_run:
+        _describe(settings, directory, tokenizer, init_from, console)
+        return
     with Interrupts() as interrupts:
         from ..seq2seq.training.run import train as train_run
 
@@ -120,6 +122,22 @@ def train(
         early = ", as validation had stopped improving" if result.stopped_early else ""
         quoted = shlex.quote(str(directory))
         console.say(f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {quoted}")
+
+
+def _describe(
+    settings: "RunConfig", directory: Path, tokenizer: Path | None, init_from: Path | None, console: "Console"
+) -> None:
+    """Says what would be trained, with the vocabulary that a start would take."""
+    from ..configs import render_config
+    from ..seq2seq.training.dry_run import dry_run
+    from ..seq2seq.training.run import begun_otherwise
+
+    if init_from is not None:
+        tokenizer = init_from / "tokenizer"
+    own = directory / "tokenizer"
+    if tokenizer is None and own.is_dir() and not begun_otherwise(directory, render_config(settings)):
+        tokenizer = own
+    print("\n".join(dry_run(settings, tokenizer=tokenizer, reporter=console)))
 
 
 def _command_line() -> str:

@@ -1,6 +1,7 @@
 """How many steps a run has: the number configured, or as many as fit its time, counted once and written down."""
 
 import json
+import shlex
 import time
 from pathlib import Path
 
@@ -43,9 +44,10 @@ class Plan:
                 return None
             total = min(decided, total)
         if before is not None and not same_up_to(step, self._config, before, total):
+            quoted = shlex.quote(str(self._run))
             raise UsageError(
                 f"{self._run} was planned for {before:,} steps and its {self._config.schedule} schedule has already"
-                f" been shaped by that at step {step:,}; start a new --run with --init-from {self._run}"
+                f" been shaped by that at step {step:,}; start a new run: --init-from {quoted} --run NEW"
             )
         return total
 

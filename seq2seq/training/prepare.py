@@ -88,7 +88,8 @@ def prepare_data(
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
-            " Restore the files, or start a new --run (--init-from keeps what was learned)"
+            " Restore the files (moved ones may be named where they are now), or start a new --run (--init-from keeps"
+            " what was learned)"
         )
     tokenizer = _tokenizer(settings, train, directory / "tokenizer", given_tokenizer, saved is not None, reporter)
     if dev.identity != whole_dev.identity:

@@ -58,7 +58,7 @@ def train(
                 remove_debris(directory)
         saved = newest_saved(run, reporter)
         if saved is None:
-            _forget_other_configuration(run, config_text)
+            _forget_other_configuration(run, config_text, given=tokenizer)
         plan = Plan(run, settings.training, reporter, started)
         max_steps = plan.steps(saved.step if saved else 0, saved.state.max_steps if saved else None)
         if saved is None:
@@ -72,9 +72,15 @@ def train(
         return session.run_to_end(max_steps, saved=saved, init_from=init_from)
 
 
-def _forget_other_configuration(run: Path, config_text: str) -> None:
-    """Takes nothing over from a run of other settings that never came to a checkpoint."""
+def _forget_other_configuration(run: Path, config_text: str, given: Path | None) -> None:
+    """Takes over from a run of other settings that never came to a checkpoint only a vocabulary that is named."""
+    if begun_otherwise(run, config_text):
+        remove_tree(run / "plan.json")
+        if given is None or given.resolve() != (run / "tokenizer").resolve():
+            remove_tree(run / "tokenizer")
+
+
+def begun_otherwise(run: Path, config_text: str) -> bool:
+    """Whether an earlier start in this directory had other settings."""
     path = run / "config.yaml"
-    if path.exists() and path.read_text(encoding="utf-8") != config_text:
-        for name in ("tokenizer", "plan.json"):
-            remove_tree(run / name)
+    return path.exists() and path.read_text(encoding="utf-8") != config_text

@@ -160,7 +160,7 @@ class Session:
             return f"{limit} continues it"
         else:
             reason = f"its {self.config.schedule} schedule has come to its end"
-        return f"{reason}; to train on, start a new run with --init-from {shlex.quote(str(self.run))}"
+        return f"{reason}; to train on, start a new run: --init-from {shlex.quote(str(self.run))} --run NEW"
 
     def _resume(self, saved: Saved) -> None:
         checkpoint, state = saved.checkpoint, saved.state
@@ -182,7 +182,8 @@ class Session:
         checkpoint = find_checkpoint(source, "best", warn=self.reporter.warn)
         description = read_description(checkpoint)
         if _without_dropout(ModelConfig(**description.model)) != _without_dropout(self.settings.model):
-            raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {source}")
+            quoted = shlex.quote(str(source))
+            raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {quoted}")
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
 

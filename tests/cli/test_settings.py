@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from helpers.command import write_lines
 
+from tfm.cli.runs import has_checkpoint
 from tfm.cli.settings import PRESETS_BY_SIZE, default_run, refuse_other_configuration, training_settings
 from tfm.configs import RunConfig, load_config, parse_config, render_config
 from tfm.data.errors import UsageError
@@ -126,8 +127,8 @@ def test_a_run_keeps_its_preset_when_the_corpus_has_grown(tmp_path: Path, choose
     refuse_other_configuration(directory, choose("model.d_ff=64", run=run, training={"max_steps": 9}))
     with pytest.raises(UsageError, match=r"differs in model.d_ff \(was 64, now 96\); name a new --run"):
         refuse_other_configuration(directory, choose("model.d_ff=96", run=run))
-    with pytest.raises(UsageError, match=r"differs in data.src .*; data.tgt .*; name a new --run"):
-        refuse_other_configuration(directory, choose(run=directory, data={"src": ["x"], "tgt": ["y"]}))
+    with pytest.raises(UsageError, match=r"differs in data.bad_lines .*; tokenizer.vocab_size .*; name a new --run"):
+        refuse_other_configuration(directory, choose("data.bad_lines=skip", "tokenizer.vocab_size=9", run=run))
 
 
 def test_a_run_without_a_checkpoint_chooses_anew(tmp_path: Path, choose: Chooser) -> None:
@@ -141,14 +142,21 @@ def test_validation_data_alone_are_not_enough(choose: Chooser) -> None:
         choose(data={"dev_src": choose.files["src"], "dev_tgt": choose.files["tgt"]})
 
 
-def test_a_path_may_be_spelt_in_another_way(choose: Chooser, tmp_path: Path) -> None:
+def test_files_may_have_other_names_by_now(choose: Chooser, tmp_path: Path) -> None:
+    """What they hold is compared when they are read."""
     settings = choose(pairs=20)
     start_run(tmp_path / "run", settings)
-    files = {side: [str(Path(path).relative_to(tmp_path))] for side, (path,) in choose.files.items()}
-    refuse_other_configuration(tmp_path / "run", choose(data=files))
-    (tmp_path / "other.en").write_bytes(b"a\n" * 20)
-    with pytest.raises(UsageError, match=r"data\.src"):
-        refuse_other_configuration(tmp_path / "run", choose(data={**files, "src": ["other.en"]}))
+    files = {side: [f"elsewhere/{side}"] for side in choose.files}
+    refuse_other_configuration(tmp_path / "run", choose(run=tmp_path / "run", data=files))
+
+
+def test_what_a_first_save_left_is_no_checkpoint(choose: Chooser, tmp_path: Path) -> None:
+    start_run(tmp_path / "run", choose(pairs=20), checkpoint=False)
+    (tmp_path / "run" / "checkpoints" / "step-000250.partial").mkdir(parents=True)
+    refuse_other_configuration(tmp_path / "run", choose("model.d_ff=96"))
+    assert not has_checkpoint(tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "step-000250").mkdir()
+    assert has_checkpoint(tmp_path / "run")
 
 
 def test_no_data_at_all_is_said(choose: Chooser) -> None:

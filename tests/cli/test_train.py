@@ -137,13 +137,14 @@ def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
 
 
 def test_a_dry_run_takes_the_vocabulary_that_a_start_would_take(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
-    for name, size in (("begun", 300), ("given", 310)):
+    for name, size in (("runs/train", 300), ("given", 310)):
         done = tfm("tokenize", *FILES[:4], "--vocab-size", size, "--output", f"{name}/tokenizer")
         assert done.returncode == 0, error_of(done)
     size = len(Tokenizer.load(tiny_run / "tokenizer").src)
     for flags, words in [
-        (["--run", "begun"], "vocabulary      300 pieces"),
-        (["--run", "begun", "--tokenizer", "given/tokenizer"], "vocabulary      310 pieces"),
+        (["--run", "runs/train"], "vocabulary      300 pieces"),
+        ([], "vocabulary      300 pieces"),
+        (["--tokenizer", "given/tokenizer"], "vocabulary      310 pieces"),
         (
             ["--run", "new", "--init-from", tiny_run],
             f"vocabulary      {size} pieces",
@@ -200,22 +201,45 @@ def test_a_grown_corpus_neither_changes_the_preset_nor_the_data_of_a_run(tfm: Tf
     assert "10,005 pairs: preset pairs-20k" in error_of(tfm("train", *files, *flags, "--run", "new", "--dry-run"))
 
 
-def test_moved_files_continue_a_run_and_others_do_not(tfm: Tfm, corpus: Path) -> None:
+def test_moved_files_continue_a_run_and_others_change_nothing_in_it(tfm: Tfm, corpus: Path) -> None:
     command = ["train", "--run", "r", *TINY_FLAGS]
     assert tfm(*command, *FILES, "--max-steps", 2).returncode == 0
-    (corpus / "new").mkdir()
-    for name in ("train.en", "train.de", "dev.en", "dev.de"):
-        (corpus / name).rename(corpus / "new" / name)
-    moved = [f"new/{item}" if "." in item else item for item in FILES]
+    for folder, text in (("moved", None), ("other", "other")):
+        (corpus / folder).mkdir()
+        for name in ("train.en", "train.de", "dev.en", "dev.de"):
+            lines = (corpus / name).read_text(encoding="utf-8").splitlines()
+            write_lines(corpus / folder / name, lines if text is None else [text] * len(lines))
+    moved, other = ([f"{folder}/{item}" if "." in item else item for item in FILES] for folder in ("moved", "other"))
     done = tfm(*command, *moved, "--max-steps", 3)
     assert done.returncode == 0, error_of(done)
     assert "continuing at step 2" in error_of(done)
-    assert "- new/train.en" in (corpus / "r" / "config.yaml").read_text()
-    for name in ("train.en", "dev.en"):
-        (corpus / "new" / name).rename(corpus / name)
-        write_lines(corpus / "new" / name, ["other"] * len((corpus / name).read_text().splitlines()))
-    assert "data changed since step 3" in error_of(tfm(*command, *moved, "--max-steps", 4))
-    assert "differs in data.src" in error_of(tfm(*command, *FILES[:1], "train.en", *moved[2:], "--max-steps", 4))
+    assert "- moved/train.en" in (corpus / "r" / "config.yaml").read_text()
+    before = {path: path.read_bytes() for path in (corpus / "r").rglob("*") if path.is_file()}
+    refused = tfm(*command, *other, "--max-steps", 4)
+    assert refused.returncode == 3
+    assert "data changed since step 3" in error_of(refused)
+    assert before == {path: path.read_bytes() for path in (corpus / "r").rglob("*") if path.is_file()}
+
+
+def test_a_vocabulary_built_into_the_run_outlives_a_start_that_fails(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("tokenize", *FILES[:4], "--vocab-size", 300, "--output", "r/tokenizer").returncode == 0
+    with open(corpus / "train.en", "ab") as file:
+        file.write(b"not \xff UTF-8\n")
+    with open(corpus / "train.de", "ab") as file:
+        file.write(b"x\n")
+    command = ["train", *FILES, "--tokenizer", "r/tokenizer", "--run", "r", "--max-steps", 2, *TINY_FLAGS]
+    failed = tfm(*command)
+    assert failed.returncode == 3
+    assert "--set data.bad_lines=skip" in error_of(failed)
+    done = tfm(*command, "--set", "data.bad_lines=skip")
+    assert done.returncode == 0, error_of(done)
+
+
+def test_a_run_is_not_started_from_itself(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", *FILES, "--max-steps", 2, *TINY_FLAGS).returncode == 0
+    done = tfm("train", *FILES, "--max-steps", 4, "--init-from", "runs/train")
+    assert done.returncode == 2
+    assert "--init-from runs/train needs another --run to train into" in error_of(done)
 
 
 def test_a_held_out_set_is_the_same_at_the_next_start(tfm: Tfm, corpus: Path) -> None:
