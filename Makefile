@@ -43,6 +43,7 @@ demo: $(VENV)/installed
 	@$(BIN)/tfm train --run $(DEMO_RUN)
 	@$(BIN)/tfm evaluate --run $(DEMO_RUN) --data toy --metric exact --examples 5
 	$(BIN)/tfm translate --run $(DEMO_RUN) "the old woman gives the child two red apples"
+	@echo "to use tfm in this terminal: . $(BIN)/activate"
 
 test: $(VENV)/development
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile

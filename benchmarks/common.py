@@ -81,8 +81,16 @@ Results = dict[str, list[Measurement]]
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+    """The lines of a text file.
+
+    Raises:
+        BenchmarkError: It is not UTF-8.
+    """
+    with open(path, encoding="utf-8", newline="\n") as file:
+        try:
+            return [line.rstrip("\n") for line in file]
+        except UnicodeDecodeError as error:
+            raise BenchmarkError(f"{path} is not UTF-8: {error}") from error
 
 
 def say(text: str) -> None:
@@ -313,5 +321,11 @@ def report_errors(main: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         main()
-    except BenchmarkError as error:
+    except (BenchmarkError, OSError) as error:
         sys.exit(f"error: {error}")
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {error.name} is not installed (see benchmarks/requirements.txt)")
+    except Exception as error:
+        if "tfm.data.errors" in sys.modules and isinstance(error, sys.modules["tfm.data.errors"].TfmError):
+            sys.exit(f"error: {error}")
+        raise

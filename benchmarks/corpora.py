@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from common import BenchmarkError, note
+from common import BenchmarkError, note, read_lines
 
 Sides = tuple[Path, Path]
 """Two text files, line by line translations of each other."""
@@ -50,7 +50,7 @@ def find_corpus(given: Path | None, work: Path) -> Files:
         folder = Path(os.environ["TFM_CORPORA"]) / "multi30k"
     if folder is None:
         note("Corpus: no --corpus and no TFM_CORPORA, so the built-in toy language; its vocabulary is small.")
-        return _toy(work / "toy")
+        return _toy(work / "tfm-toy")
     parts = [(folder / f"{part}.en", folder / f"{part}.de") for part in ("train", "valid", "test2016")]
     for path in (path for part in parts for path in part):
         if not path.is_file():
@@ -79,7 +79,12 @@ def write_pairs(stem: Path, pairs: Iterable[tuple[str, str]]) -> Sides:
 
 
 def head(sides: Sides, stem: Path, lines: int) -> Sides:
-    """The first lines of both files, as files of their own."""
-    with open(sides[0], encoding="utf-8") as src, open(sides[1], encoding="utf-8") as tgt:
-        pairs = ((s.rstrip("\n"), t.rstrip("\n")) for s, t in zip(src, tgt, strict=True))
-        return write_pairs(stem, islice(pairs, lines))
+    """The first lines of both files, as files of their own.
+
+    Raises:
+        BenchmarkError: The files have different numbers of lines, or are not UTF-8.
+    """
+    src, tgt = map(read_lines, sides)
+    if len(src) != len(tgt):
+        raise BenchmarkError(f"{sides[0]} has {len(src):,} lines and {sides[1]} {len(tgt):,}")
+    return write_pairs(stem, islice(zip(src, tgt, strict=True), lines))

@@ -237,11 +237,11 @@ def command_table(task: Task, repeats: int) -> str:
 def build_task(options: argparse.Namespace) -> Task:
     """Corpus, model and sentences."""
     files = find_corpus(options.corpus, options.work)
-    folder = options.work / "decoding"
+    folder = options.work / "tfm-decoding"
     folder.mkdir(parents=True, exist_ok=True)
     run = options.run or train_model(files, options.size, options.steps, folder)
     test = head(files.test, folder / "test", options.lines)
-    sources = test[0].read_text(encoding="utf-8").split("\n")[:-1]
+    sources = read_lines(test[0])
     sentence = next((line for line in sources if len(line.split()) <= 10), sources[0])
     search = options.beam_size, options.length_penalty
     return Task(run, folder, *test, sentence, *search, options.repeats)
@@ -270,11 +270,12 @@ def main() -> None:
         raise BenchmarkError("--rounds must be at least 1")
 
     print(f"## Decoding\n\n{machine()}")
+    task = build_task(options)
+    sentences = len(read_lines(task.sources))
     note(
-        f"* {options.rounds} rounds in turn, {options.lines:,} sentences, beam {options.beam_size}, length penalty"
+        f"* {options.rounds} rounds in turn, {sentences:,} sentences, beam {options.beam_size}, length penalty"
         f" {options.length_penalty:g} by each engine's own formula; latency: median of {options.repeats}, warm"
     )
-    task = build_task(options)
     description = describe(task.run)
     note(f"Model: {task.run.name}, {json.dumps(description['model'])}. Short sentence: “{task.sentence}”")
     max_seq_len = description["model"]["max_seq_len"]

@@ -7,6 +7,7 @@ words, each one piece, of one length.
 
 import argparse
 import json
+import math
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +118,7 @@ class Bench:
         return {
             "target tokens/s": throughput(clock[len(clock) // 3 :], warmup=0),
             FIRST_STEP: clock[0][0],
-            "training, MB": (peak or 0) / 1e6,
+            "training, MB": megabytes(peak),
         }
 
     def train_on_numbers(self, name: str, length: int, tokens: int, model: dict[str, Any]) -> tuple[Path, Row]:
@@ -147,8 +148,13 @@ class Bench:
         return {
             "greedy, sentences/s": done.figures["greedy_per_second"],
             "beam, sentences/s": done.figures["beam_per_second"],
-            "translating, MB": (done.peak_memory or 0) / 1e6,
+            "translating, MB": megabytes(done.peak_memory),
         }
+
+
+def megabytes(peak: int | None) -> float:
+    """Of a peak memory in bytes; not a number where it was not measured."""
+    return math.nan if peak is None else peak / 1e6
 
 
 def number_words(length: int) -> Iterator[tuple[str, str]]:
@@ -176,7 +182,7 @@ def corpus_point(bench: Bench, size: int) -> Row:
         "tokenised and cached, s": cached.figures["build_seconds"],
         "cache opened, s": cached.figures["open_seconds"],
         FIRST_STEP: row[FIRST_STEP],
-        "tokenising, MB": (cached.peak_memory or 0) / 1e6,
+        "tokenising, MB": megabytes(cached.peak_memory),
         "training, MB": row["training, MB"],
     }
 
@@ -235,11 +241,12 @@ PARTS = {
 def table(part: Part, rows: dict[int, Row]) -> str:
     """The figures of one part."""
     columns = list(next(iter(rows.values())))
-    lines = [
-        (f"{size:,}", *(f"{row[name]:,.{1 if row[name] < 100 else 0}f}" for name in columns))
-        for size, row in rows.items()
-    ]
+    lines = [(f"{size:,}", *(_figure(row[name]) for name in columns)) for size, row in rows.items()]
     return markdown_table((part.axis, *columns), lines)
+
+
+def _figure(value: float) -> str:
+    return "not measured" if math.isnan(value) else f"{value:,.{1 if value < 100 else 0}f}"
 
 
 def draw(found: dict[str, dict[int, Row]], picture: Path) -> None:
@@ -290,7 +297,7 @@ def main() -> None:
 
     print(f"## Growth\n\n{machine()}")
     note(f"* model {json.dumps(TINY)} where nothing else is said, {options.steps} steps of training a point")
-    work = options.work / "growth"
+    work = options.work / "tfm-growth"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     bench = Bench(work, find_corpus(options.corpus, options.work), options.steps, options.lines)

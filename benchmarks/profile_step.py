@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from training import SIZES
 
 # Before torch is loaded.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+
+REPEATS = 10
 
 
 class RandomBatches:
@@ -90,6 +94,26 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
     return profiler
 
 
+def product_rates(rows: int, inner: int, columns: int) -> str:
+    """How fast this processor multiplies matrices of the output layer's sizes: what a step could reach at best."""
+    import torch
+
+    rates: list[str] = []
+    for dtype in (torch.bfloat16, torch.float32):
+        x, weight = torch.randn(rows, inner, dtype=dtype), torch.randn(inner, columns, dtype=dtype)
+        out = x @ weight
+        times: list[float] = []
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            torch.mm(x, weight, out=out)
+            times.append(time.perf_counter() - start)
+        rate = 2 * rows * inner * columns / min(times) / 1e9
+        rates.append(f"{str(dtype).removeprefix('torch.')} {rate:,.0f} GFLOP/s")
+    return (
+        f"* products of {rows:,} x {inner} and {inner} x {columns:,} alone, the best of {REPEATS}: {', '.join(rates)}"
+    )
+
+
 def table(profiler: Any, steps: int, rows: int) -> str:
     """The operations that take most of the time, and the rest."""
     events = [event for event in profiler.key_averages() if not event.key.startswith("ProfilerStep")]
@@ -125,6 +149,7 @@ def main() -> None:
     print(f"## One training step, by operation\n\n{machine()}")
     settings = options.vocab_size, options.lengths, options.precision, options.steps
     profiler = profile(options.size, options.tokens, *settings)
+    note(product_rates(options.tokens, SIZES[options.size]["d_model"], options.vocab_size))
     note(table(profiler, options.steps, options.rows))
     if options.trace is not None:
         profiler.export_chrome_trace(str(options.trace))

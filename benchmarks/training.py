@@ -216,7 +216,7 @@ def main() -> None:
         f"* {options.rounds} rounds in turn of {options.seconds:g} s each, the first third left out"
     )
     files = find_corpus(options.corpus, options.work)
-    prepared = prepare(files, options.size, options.tokens, options.work / "training")
+    prepared = prepare(files, options.size, options.tokens, options.work / "tfm-training")
     contestants = present([marian(WRITTEN, prepared, options.seconds, tuned=False)])
     if contestants:
         contestants.append(best_marian(prepared, options.seconds, options.trial_seconds))

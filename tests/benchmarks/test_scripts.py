@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import sacrebleu
 from helpers.command import write_lines
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
@@ -111,6 +112,9 @@ def test_profile_step_prints_operations(place: Path) -> None:
     report = run_script(place, "profile_step.py", *flags)
     assert re.search(r"^\| `aten::\w+` \| ", report, re.MULTILINE), report
     assert "| sum |" in report
+    assert re.search(
+        r"^\* products of 64 x 16 and 16 x 50 .* bfloat16 [\d,]+ GFLOP/s, float32 [\d,]+", report, re.MULTILINE
+    )
 
 
 def test_growth_prints_and_draws(place: Path) -> None:
@@ -119,6 +123,50 @@ def test_growth_prints_and_draws(place: Path) -> None:
     report = run_script(place, "growth.py", "batch", "--sizes", 64, *flags)
     assert re.search(r"^\| 64 \| [\d,.]+ \| [\d,.]+ \|$", report, re.MULTILINE), report
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_quality_trains_times_and_scores_and_then_only_scores(place: Path) -> None:
+    sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    settings = [*(f"model.{key}={value}" for key, value in sizes.items()), "tokenizer.vocab_size=300"]
+    settings += ["training.max_steps=3", "training.validation_sentences=2", "training.warmup_steps=1"]
+    flags = [part for setting in settings for part in ("--set", setting)]
+    command = ("quality.py", "--corpus", place / "corpus", "--run", place / "quality", *flags)
+    report = run_script(place, *command)
+    assert re.search(r"^\* 3 updates; `tfm train` took 0 min \d+ s, [\d.]+ s an update$", report, re.MULTILINE), report
+    row = re.search(r"^\| test2016 \| 60 \| [\d.]+ \| ([\d.]+) \| no references \|$", report, re.MULTILINE)
+    assert row is not None, report
+    assert "beam 5, length penalty 1.5" in report
+    outputs = (place / "quality" / "test2016.out.de").read_text(encoding="utf-8").splitlines()
+    references = (place / "corpus" / "test2016.de").read_text(encoding="utf-8").splitlines()
+    assert float(row[1]) == round(sacrebleu.corpus_bleu(outputs, [references]).score, 2)
+    assert "* 3 updates, made before" in run_script(place, *command)
+
+
+def test_what_goes_wrong_is_one_line(place: Path) -> None:
+    (place / "latin1.txt").write_bytes(b"gr\xfcn\n")
+    write_lines(place / "one.txt", ["grün"])
+    corpus = ("--corpus", place / "corpus")
+    for command, words in [
+        (("decoding.py", *corpus, "--run", "nowhere", "--work", place), "there is no run nowhere"),
+        (("moses_bleu.py", "nowhere.txt", "one.txt"), "No such file or directory: 'nowhere.txt'"),
+        (("moses_bleu.py", "latin1.txt", "one.txt"), "latin1.txt is not UTF-8"),
+        (("moses_bleu.py", "one.txt", place / "corpus" / "valid.de"), "one.txt has 1 lines"),
+        (("quality.py",), "name the data with --corpus"),
+    ]:
+        with pytest.raises(AssertionError) as failed:
+            run_script(place, *command)
+        said = str(failed.value)
+        assert words in said and "Traceback" not in said, said
+
+
+def test_lines_are_read_whether_or_not_the_last_one_is_ended(place: Path) -> None:
+    scores: list[str] = []
+    for ending in ("\n", ""):
+        for name in ("out.txt", "ref.txt"):
+            (place / name).write_text("ein kleiner Hund läuft hier\rherum\nund eine Katze schläft dort" + ending)
+        scores.append(run_script(place, "moses_bleu.py", "out.txt", "ref.txt", "--plain"))
+    assert scores[0] == scores[1]
+    assert scores[0].startswith("100.00 ")
 
 
 def test_moses_bleu_brings_outputs_into_the_form_of_the_references(place: Path) -> None:
