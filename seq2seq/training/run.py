@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from ...data.files import DirectoryLock, remove_debris, remove_tree, replace_file
+from ..checkpoint import list_checkpoints
 from ..device import keep_freed_memory, pick_device
 from .follower import follow
 from .interrupts import Interrupts
@@ -57,8 +58,7 @@ def train(
             for directory in (run, run / "checkpoints", run / "cache"):
                 remove_debris(directory)
         saved = newest_saved(run, reporter)
-        if saved is None:
-            _forget_other_configuration(run, config_text, given=tokenizer)
+        _forget_other_configuration(run, config_text, given=tokenizer)
         plan = Plan(run, settings.training, reporter, started)
         max_steps = plan.steps(saved.step if saved else 0, saved.state.max_steps if saved else None)
         if saved is None:
@@ -81,6 +81,6 @@ def _forget_other_configuration(run: Path, config_text: str, given: Path | None)
 
 
 def begun_otherwise(run: Path, config_text: str) -> bool:
-    """Whether an earlier start in this directory had other settings."""
+    """Whether an earlier start in this directory had other settings, and never came to a checkpoint."""
     path = run / "config.yaml"
-    return path.exists() and path.read_text(encoding="utf-8") != config_text
+    return path.exists() and not list_checkpoints(run) and path.read_text(encoding="utf-8") != config_text

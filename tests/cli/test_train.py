@@ -141,14 +141,14 @@ def test_a_dry_run_takes_the_vocabulary_that_a_start_would_take(tfm: Tfm, corpus
         done = tfm("tokenize", *FILES[:4], "--vocab-size", size, "--output", f"{name}/tokenizer")
         assert done.returncode == 0, error_of(done)
     size = len(Tokenizer.load(tiny_run / "tokenizer").src)
+    saved = ["--tokenizer", "given/tokenizer", "--run", "saved", "--max-steps", 2]
+    assert tfm("train", *FILES, *saved, *TINY_FLAGS).returncode == 0
     for flags, words in [
         (["--run", "runs/train"], "vocabulary      300 pieces"),
         ([], "vocabulary      300 pieces"),
         (["--tokenizer", "given/tokenizer"], "vocabulary      310 pieces"),
-        (
-            ["--run", "new", "--init-from", tiny_run],
-            f"vocabulary      {size} pieces",
-        ),
+        (["--run", "saved", "--max-steps", 3], "vocabulary      310 pieces"),
+        (["--run", "new", "--init-from", tiny_run], f"vocabulary      {size} pieces"),
     ]:
         done = tfm("train", *FILES, *flags, "--dry-run", *([] if "--init-from" in flags else TINY_FLAGS))
         assert done.returncode == 0, error_of(done)
