@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -80,17 +80,23 @@ Results = dict[str, list[Measurement]]
 """The measurements of each contestant, one a round."""
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file.
+def stream_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, one by one.
 
     Raises:
         BenchmarkError: It is not UTF-8.
     """
     with open(path, encoding="utf-8", newline="\n") as file:
         try:
-            return [line.rstrip("\n") for line in file]
+            for line in file:
+                yield line.rstrip("\n")
         except UnicodeDecodeError as error:
             raise BenchmarkError(f"{path} is not UTF-8: {error}") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """All of them."""
+    return list(stream_lines(path))
 
 
 def say(text: str) -> None:
@@ -178,6 +184,18 @@ def run_watched(command: list[str], environment: dict[str, str] | None = None) -
         return stdout.read().decode(), peak
 
 
+def output_of(command: list[str]) -> str:
+    """The standard output of a whole command.
+
+    Raises:
+        BenchmarkError: It failed.
+    """
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        raise BenchmarkError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+    return done.stdout.decode()
+
+
 def seconds_of(command: list[str]) -> float:
     """The wall-clock time of a whole command.
 
@@ -185,11 +203,8 @@ def seconds_of(command: list[str]) -> float:
         BenchmarkError: It failed.
     """
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, check=False)
-    seconds = time.perf_counter() - start
-    if done.returncode:
-        raise BenchmarkError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
-    return seconds
+    output_of(command)
+    return time.perf_counter() - start
 
 
 def tree_memory(pid: int) -> int | None:
@@ -318,14 +333,12 @@ def throughput(records: Sequence[tuple[float, float]], warmup: float) -> float:
 
 def report_errors(main: Callable[[], None]) -> None:
     """Runs a script; what went wrong becomes one message and exit code 1. A contestant does not outlive it."""
+    from tfm.data.errors import TfmError
+
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         main()
-    except (BenchmarkError, OSError) as error:
+    except (BenchmarkError, TfmError, OSError) as error:
         sys.exit(f"error: {error}")
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error.name} is not installed (see benchmarks/requirements.txt)")
-    except Exception as error:
-        if "tfm.data.errors" in sys.modules and isinstance(error, sys.modules["tfm.data.errors"].TfmError):
-            sys.exit(f"error: {error}")
-        raise

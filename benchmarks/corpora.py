@@ -2,12 +2,13 @@
 
 import argparse
 import os
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from common import BenchmarkError, note, read_lines
+from common import BenchmarkError, note, stream_lines
 
 Sides = tuple[Path, Path]
 """Two text files, line by line translations of each other."""
@@ -45,9 +46,7 @@ def find_corpus(given: Path | None, work: Path) -> Files:
     Raises:
         BenchmarkError: The directory given lacks a file.
     """
-    folder = given
-    if folder is None and "TFM_CORPORA" in os.environ:
-        folder = Path(os.environ["TFM_CORPORA"]) / "multi30k"
+    folder = corpus_folder(given)
     if folder is None:
         note("Corpus: no --corpus and no TFM_CORPORA, so the built-in toy language; its vocabulary is small.")
         return _toy(work / "tfm-toy")
@@ -57,6 +56,13 @@ def find_corpus(given: Path | None, work: Path) -> Files:
             raise BenchmarkError(f"{folder} is not a corpus of the benchmarks: there is no {path.name} in it")
     note(f"Corpus: {folder.name}.")
     return Files(folder.name, *parts)
+
+
+def corpus_folder(given: Path | None) -> Path | None:
+    """The directory asked for, or Multi30k's; None where there is neither."""
+    if given is None and "TFM_CORPORA" in os.environ:
+        return Path(os.environ["TFM_CORPORA"]) / "multi30k"
+    return given
 
 
 def _toy(folder: Path) -> Files:
@@ -84,7 +90,10 @@ def head(sides: Sides, stem: Path, lines: int) -> Sides:
     Raises:
         BenchmarkError: The files have different numbers of lines, or are not UTF-8.
     """
-    src, tgt = map(read_lines, sides)
-    if len(src) != len(tgt):
-        raise BenchmarkError(f"{sides[0]} has {len(src):,} lines and {sides[1]} {len(tgt):,}")
-    return write_pairs(stem, islice(zip(src, tgt, strict=True), lines))
+    pairs = zip(*map(stream_lines, sides), strict=True)
+    try:
+        written = write_pairs(stem, islice(pairs, lines))
+        deque(pairs, maxlen=0)  # reads on to the end, where files of different lengths show
+    except ValueError as error:
+        raise BenchmarkError(f"{sides[0]} and {sides[1]} have different numbers of lines") from error
+    return written

@@ -269,7 +269,7 @@ def main() -> None:
     if options.rounds < 1:
         raise BenchmarkError("--rounds must be at least 1")
 
-    print(f"## Decoding\n\n{machine()}")
+    note(f"## Decoding\n\n{machine()}")
     task = build_task(options)
     sentences = len(read_lines(task.sources))
     note(

@@ -23,6 +23,24 @@ def moses_form(language: str) -> Callable[[str], str]:
     return convert
 
 
+def moses_bleu(outputs: Path, references: Path, language: str, *, plain: bool = False) -> tuple[float, str]:
+    """The score and its signature; `plain` references are converted, too.
+
+    Raises:
+        BenchmarkError: The files have different numbers of lines, or are not UTF-8.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    convert = moses_form(language)
+    ours, theirs = [convert(line) for line in read_lines(outputs)], read_lines(references)
+    if len(ours) != len(theirs):
+        raise BenchmarkError(f"{outputs} has {len(ours):,} lines and {references} {len(theirs):,}")
+    if plain:
+        theirs = [convert(line) for line in theirs]
+    metric = BLEU(tokenize="none", force=True)
+    return metric.corpus_score(ours, [theirs]).score, str(metric.get_signature())
+
+
 def main() -> None:
     """Parses the command line, scores, prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -31,19 +49,8 @@ def main() -> None:
     parser.add_argument("--language", default="de", help="of both; default: de")
     parser.add_argument("--plain", action="store_true", help="the references are plain text and are converted, too")
     options = parser.parse_args()
-    from sacrebleu.metrics.bleu import BLEU
-
-    convert = moses_form(options.language)
-    outputs, references = [convert(line) for line in read_lines(options.outputs)], read_lines(options.references)
-    if len(outputs) != len(references):
-        raise BenchmarkError(
-            f"{options.outputs} has {len(outputs):,} lines and {options.references} {len(references):,}"
-        )
-    if options.plain:
-        references = [convert(line) for line in references]
-    metric = BLEU(tokenize="none", force=True)
-    score = metric.corpus_score(outputs, [references])
-    print(f"{score.score:.2f} ({metric.get_signature()}, lower-cased and Moses-tokenised beforehand)")
+    score, signature = moses_bleu(options.outputs, options.references, options.language, plain=options.plain)
+    print(f"{score:.2f} ({signature}, lower-cased and Moses-tokenised beforehand)")
 
 
 if __name__ == "__main__":

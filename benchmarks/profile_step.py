@@ -16,6 +16,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 REPEATS = 10
+"""Of each product; the fastest counts."""
 
 
 class RandomBatches:

@@ -8,7 +8,6 @@ finished already is only scored; a run that was stopped goes on, and the time sa
 import argparse
 import importlib.util
 import json
-import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -16,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import HERE, TFM, BenchmarkError, machine, markdown_table, note, read_lines, report_errors, say, script
+from common import HERE, TFM, BenchmarkError, machine, markdown_table, note, output_of, read_lines, report_errors, say
+from corpora import corpus_folder
+from moses_bleu import moses_bleu
 
 TEST_SETS = {"test2016": "test_2016_flickr", "test2017": "test_2017_flickr", "testcoco": "test_2017_mscoco"}
 """Each with the name of its published references."""
@@ -60,8 +61,9 @@ def train(command: Sequence[str], run: Path) -> Training:
 
 def steps_done(run: Path) -> int:
     """The newest checkpoint's step; 0 where there is none."""
-    steps = [path.name.removeprefix("step-") for path in (run / "checkpoints").glob("step-*")]
-    return max((int(step) for step in steps if step.isdigit()), default=0)
+    from tfm.seq2seq.checkpoint import checkpoint_step, list_checkpoints
+
+    return max(map(checkpoint_step, list_checkpoints(run)), default=0)
 
 
 def evaluate(run: Path, sides: tuple[Path, Path], output: Path, *flags: str) -> dict[str, Any]:
@@ -72,23 +74,16 @@ def evaluate(run: Path, sides: tuple[Path, Path], output: Path, *flags: str) -> 
     """
     files = ["--src", str(sides[0]), "--tgt", str(sides[1]), "--output", str(output)]
     command = [*TFM, "evaluate", "--run", str(run), *files, "--metric", "bleu", "--json", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchmarkError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-500:]}")
-    return json.loads(done.stdout)
+    return json.loads(output_of(command))
 
 
 def as_papers_report(outputs: Path, references: Path, language: str) -> str:
-    """What moses_bleu.py prints, or why there is nothing."""
+    """What moses_bleu.py computes, or why there is nothing."""
     if not references.is_file():
         return "no references"
     if importlib.util.find_spec("sacremoses") is None:
         return "sacremoses not installed"
-    command = script("moses_bleu.py", outputs, references, "--language", language)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchmarkError(done.stderr.strip())
-    return done.stdout.split()[0]
+    return f"{moses_bleu(outputs, references, language)[0]:.2f}"
 
 
 def score(run: Path, corpus: Path, language: str) -> str:
@@ -124,9 +119,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="default: benchmarks/scratch/, named for all of these")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="K=V", help="for tfm train")
     options = parser.parse_args()
-    corpus = options.corpus
-    if corpus is None and "TFM_CORPORA" in os.environ:
-        corpus = Path(os.environ["TFM_CORPORA"]) / "multi30k"
+    corpus = corpus_folder(options.corpus)
     if corpus is None:
         raise BenchmarkError(
             "name the data with --corpus DIR; it is to hold train, valid and test sets, as .en and .de"

@@ -25,6 +25,7 @@ from tfm.seq2seq.training.validation import Validator
 from .conftest import Recorder
 
 Pairs = list[tuple[str, str]]
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,6 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validato
         )
 
     return make
-
-
-CPU = torch.device("cpu")
 
 
 def test_scores_are_those_of_the_translator_on_the_first_sentences(
