@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -63,17 +63,29 @@ class Contestant:
     needs: tuple[str, ...] = ()
 
 
+class Memory(NamedTuple):
+    """Physical memory in bytes, pages shared by several processes counted once (PSS).
+
+    Attributes:
+        total: All of it.
+        private: Without pages of mapped files, which the kernel takes back when memory is short.
+    """
+
+    total: int
+    private: int
+
+
 @dataclass(frozen=True)
 class Measurement:
     """What one process of a contestant gave.
 
     Attributes:
         figures: As it printed them.
-        peak_memory: Bytes, of the process and its children together; None where /proc is not to be had.
+        peak_memory: Of the process and its children together; None where /proc is not to be had.
     """
 
     figures: dict[str, Any]
-    peak_memory: int | None
+    peak_memory: Memory | None
 
 
 Results = dict[str, list[Measurement]]
@@ -153,23 +165,23 @@ def measure(contestant: Contestant) -> Measurement:
         raise BenchmarkError(f"{contestant.name} printed no figures: {output[-500:]!r}") from error
 
 
-def run_watched(command: list[str], environment: dict[str, str] | None = None) -> tuple[str, int | None]:
+def run_watched(command: list[str], environment: dict[str, str] | None = None) -> tuple[str, Memory | None]:
     """Runs a command to its end.
 
     Returns:
-        Its standard output, and the peak memory of its process tree in bytes.
+        Its standard output, and the peak memory of its process tree, each figure's own.
 
     Raises:
         BenchmarkError: It failed; with the end of what it wrote to standard error.
     """
-    peak: int | None = None
+    peak: Memory | None = None
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         env = {**os.environ, **(environment or {})}
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr, env=env, start_new_session=True)
         try:
             while process.poll() is None:
-                now = tree_memory(process.pid)
-                peak = now if peak is None else max(peak, now or 0)
+                if now := tree_memory(process.pid):
+                    peak = Memory(*map(max, now, peak or now))
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_SECONDS)
         finally:
@@ -207,20 +219,22 @@ def seconds_of(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def tree_memory(pid: int) -> int | None:
-    """Bytes of physical memory that a process and its descendants take, pages shared by several counted once (PSS)."""
-    total, found, pending = 0, False, [pid]
+def tree_memory(pid: int) -> Memory | None:
+    """What a process and its descendants take now."""
+    sums, found, pending = {"Pss": 0, "Pss_File": 0}, False, [pid]
     while pending:
         process = Path("/proc") / str(pending.pop())
         try:
             for children in (process / "task").glob("*/children"):
                 pending.extend(map(int, children.read_text().split()))
             for line in (process / "smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total, found = total + 1024 * int(line.split()[1]), True
+                name, _, rest = line.partition(":")
+                if name in sums:
+                    sums[name] += 1024 * int(rest.split()[0])
+                    found = True
         except (OSError, ValueError):
             continue  # ended while we looked, or a system without these files
-    return total if found else None
+    return Memory(sums["Pss"], sums["Pss"] - sums["Pss_File"]) if found else None
 
 
 def figures(results: Results, name: str, key: str) -> list[float]:
@@ -244,7 +258,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def peak_megabytes(results: Results, name: str) -> str:
     """The greatest memory of all rounds, in MB."""
     peaks = [measurement.peak_memory for measurement in results[name]]
-    return "not measured" if None in peaks else f"{max(peak or 0 for peak in peaks) / 1e6:,.0f}"
+    return "not measured" if None in peaks else f"{max(peak.total for peak in peaks if peak) / 1e6:,.0f}"
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

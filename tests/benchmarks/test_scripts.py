@@ -192,19 +192,28 @@ def test_a_ratio_is_taken_within_a_round_and_its_spread_shown() -> None:
     code = (
         "import json, common as c;"
         "m = c.Measurement;"
-        "r = {'a': [m({'x': 4}, 7), m({'x': 9}, 8)], 'b': [m({'x': 2}, None), m({'x': 3}, 1)]};"
+        "r = {'a': [m({'x': 4}, c.Memory(7, 6)), m({'x': 9}, c.Memory(8_000_000, 6))],"
+        " 'b': [m({'x': 2}, None), m({'x': 3}, c.Memory(1, 1))]};"
         "a, b = (c.figures(r, name, 'x') for name in 'ab');"
-        "print(json.dumps([c.ratios(a, b), c.spread(c.ratios(a, b)), c.peak_megabytes(r, 'b'),"
+        "print(json.dumps([c.ratios(a, b), c.spread(c.ratios(a, b)), *(c.peak_megabytes(r, name) for name in 'ab'),"
         " c.throughput([(1, 0), (2, 50), (3, 70), (4, 90)], warmup=1)]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [[2, 3], "2.50 (2.00 .. 3.00)", "not measured", 20]
+    assert json.loads(done.stdout) == [[2, 3], "2.50 (2.00 .. 3.00)", "8", "not measured", 20]
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
-def test_the_memory_of_children_counts() -> None:
-    hold = "x = bytearray(60_000_000); import time; time.sleep(1.2)"
-    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
-    code = f"import sys, common as c; print(c.run_watched([sys.executable, '-c', {child!r}])[1])"
+def test_the_memory_of_children_counts_and_mapped_files_apart(tmp_path: Path) -> None:
+    mapped = tmp_path / "mapped"
+    mapped.write_bytes(bytes(range(250)) * 400_000)
+    hold = (
+        "import mmap, time; x = bytearray(60_000_000);"
+        f"f = open({str(mapped)!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ); sum(m[::4096]);"
+        "time.sleep(1.2)"
+    )
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}], check=True)"
+    code = f"import sys, common as c; print(*c.run_watched([sys.executable, '-c', {child!r}])[1])"
     done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=True)
-    assert 60_000_000 < int(done.stdout) < 200_000_000
+    total, private = map(int, done.stdout.split())
+    assert 60_000_000 < private < 100_000_000
+    assert private + 100_000_000 <= total < 300_000_000
