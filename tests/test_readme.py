@@ -10,21 +10,11 @@ from pathlib import Path
 
 import pytest
 from helpers.command import TFM, TINY_FLAGS, write_lines
+from helpers.documents import blocks, commands
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of one language."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return [text for name, text in fenced if name == language]
-
-
-def commands() -> list[str]:
-    """The lines of all plain blocks that begin with a command, continuation lines joined."""
-    lines = "\n".join(blocks("")).replace("\\\n", " ").splitlines()
-    return [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith(("tfm ", "cat ", "make "))]
+COMMANDS = commands(README, "tfm", "cat", "make")
 
 
 def shortened(command: str) -> str:
@@ -60,19 +50,19 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_readme_has_commands() -> None:
-    assert sum(command.startswith("tfm ") for command in commands()) >= 12
+    assert sum(command.startswith("tfm ") for command in COMMANDS) >= 12
 
 
 def test_every_make_target_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for command in commands():
+    for command in COMMANDS:
         if command.startswith("make "):
             assert re.search(rf"^{command.split()[1]}:", makefile, re.MULTILINE), command
 
 
 def test_every_tfm_command_runs_in_order(workplace: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TFM_CORPORA": str(workplace)}
-    for command in commands():
+    for command in COMMANDS:
         if command.startswith("make "):
             continue
         done = subprocess.run(
@@ -88,14 +78,14 @@ def test_every_tfm_command_runs_in_order(workplace: Path) -> None:
 
 def test_the_python_of_the_readme_runs(workplace: Path) -> None:
     assert (workplace / "runs" / "mine").is_dir(), "the commands above have trained it"
-    for code in blocks("python"):
+    for code in blocks(README, "python"):
         done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout
 
 
 def test_the_tree_is_the_tree() -> None:
-    tree = next(block for block in blocks("") if block.startswith("cli/"))
+    tree = next(block for block in blocks(README) if block.startswith("cli/"))
     named = [line.split()[0].rstrip("/") for line in tree.splitlines()]
     assert all((ROOT / name).is_dir() or list(ROOT.glob(f"*/{name}")) for name in named), named
     ignored = {"build", "dist", "runs"}

@@ -1,0 +1,75 @@
+"""The documents of the benchmarks show commands and settings that there are."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.command import TFM, write_lines
+from helpers.documents import commands
+
+from tfm.configs import load_config, merge, parse_config
+from tfm.configs.loader import parse_assignment
+
+ROOT = Path(__file__).parent.parent.parent
+ABLATIONS = (ROOT / "benchmarks" / "ablations.md").read_text(encoding="utf-8")
+SCRIPTS = {
+    command.partition("#")[0].strip()
+    for name in ("README.md", "benchmarks/README.md")
+    for command in re.findall(r"benchmarks/\w+\.py[^`\n]*", (ROOT / name).read_text(encoding="utf-8"))
+}
+PARSE_ONLY = """
+import argparse, runpy, sys
+def parsed(parser, *arguments):
+    given = parser.parse_known_args(*arguments)[1]
+    sys.exit(f"unknown: {given}" if given else 77)
+argparse.ArgumentParser.parse_args = argparse.ArgumentParser.parse_intermixed_args = parsed
+sys.argv = sys.argv[1:]
+sys.path.insert(0, "benchmarks")
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("command", sorted(SCRIPTS))
+def test_a_script_knows_the_flags_it_is_shown_with(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE_ONLY, *shlex.split(command)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 77, done.stderr
+
+
+def test_the_commands_of_the_ablations_start(tmp_path: Path) -> None:
+    lines = [f"one two three number {i}" for i in range(80)]
+    for corpus, language in (("multi30k", "de"), ("tatoeba_en_fr", "fr")):
+        (tmp_path / corpus).mkdir()
+        for part in ("train", "valid"):
+            for side in ("en", language):
+                write_lines(tmp_path / corpus / f"{part}.{side}", lines)
+    for side in ("en", "fr"):
+        write_lines(tmp_path / f"20k.{side}", lines)
+    environment = {**os.environ, "TFM_CORPORA": str(tmp_path)}
+    shown = commands(ABLATIONS, "tfm", "awk")
+    assert len(shown) >= 4
+    for command in shown:
+        line = command.replace("PRESET", "pairs-20k").replace("TIME", "10m")
+        if line.startswith("tfm "):
+            line = f"{shlex.quote(str(TFM))}{line.removeprefix('tfm')} --set tokenizer.vocab_size=300 --dry-run"
+        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stderr.decode()}"
+
+
+def test_the_settings_of_the_ablations_are_settings() -> None:
+    preset = load_config("multi30k")
+    shown = {
+        assignment
+        for code in re.findall(r"`([^`\n]+)`", ABLATIONS)
+        for assignment in re.findall(r"(?<!\S)(?:\w+\.)?\w+=[\w.+-]+(?!\S)", code)
+        if not assignment.startswith("GLIBC_TUNABLES")
+    }
+    assert len(shown) > 15
+    for assignment in shown:
+        full = assignment if "." in assignment.partition("=")[0] else f"training.{assignment}"
+        parse_config(merge(preset, parse_assignment(full)))
