@@ -61,7 +61,7 @@ def train(command: Sequence[str], run: Path) -> Training:
 
 def steps_done(run: Path) -> int:
     """The newest checkpoint's step; 0 where there is none."""
-    from tfm.seq2seq.checkpoint import checkpoint_step, list_checkpoints
+    from tfm.seq2seq.run_directory import checkpoint_step, list_checkpoints
 
     return max(map(checkpoint_step, list_checkpoints(run)), default=0)
 

@@ -81,9 +81,9 @@ def _dev_pairs(run: Path, count: int, console: "Console") -> "list[Pair]":
 
 def _compare(run: Path, checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console") -> None:
     """Translates with both and says how far they agree."""
-    from ..seq2seq.checkpoint import checkpoint_step
     from ..seq2seq.decoding.translator import Translator
     from ..seq2seq.export.parity import ENOUGH, compare, load_export, searches, table
+    from ..seq2seq.run_directory import checkpoint_step
 
     try:
         export = load_export(output)

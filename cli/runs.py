@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from ..data.errors import ModelError, UsageError
+from ..seq2seq.run_directory import list_checkpoints
 from .console import Console
 
 RUNS = Path("runs")
@@ -32,12 +33,7 @@ def find_run(option: Path | None, console: Console) -> Path:
 
 def list_runs() -> list[Path]:
     """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
-    return sorted(run for run in RUNS.glob("*") if has_checkpoint(run))
-
-
-def has_checkpoint(run: Path) -> bool:
-    """Whether it has been saved; what a save that was cut short has left does not count."""
-    return any(path.name.removeprefix("step-").isdigit() for path in (run / "checkpoints").glob("step-*"))
+    return sorted(run for run in RUNS.glob("*") if list_checkpoints(run))
 
 
 def _known() -> str:

@@ -11,7 +11,8 @@ from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import TOY, training_corpus
 from ..data.errors import ModelError, UsageError
-from .runs import RUNS, has_checkpoint
+from ..seq2seq.run_directory import list_checkpoints
+from .runs import RUNS
 
 PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
@@ -91,7 +92,7 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
         return load_config(str(run / "config.yaml") if run is not None and _has_config(run) else TOY)
     named = parse_config({"data": data}).data
     directory = default_run(None, named) if run is None and (named.src or named.data) else run
-    if directory is not None and _has_config(directory) and has_checkpoint(directory):
+    if directory is not None and _has_config(directory) and list_checkpoints(directory):
         return load_config(str(directory / "config.yaml"))
     return load_config(_preset_for(training_corpus(named).count(), say))
 
@@ -134,7 +135,7 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
         UsageError: The directory holds a run whose settings differ, named one by one.
     """
     path = directory / "config.yaml"
-    if not path.exists() or not has_checkpoint(directory):
+    if not path.exists() or not list_checkpoints(directory):
         return
     before, now = asdict(parse_config(load_config(str(path)))), asdict(settings)
     free = {"training": _FREE_KEYS, "data": _FILE_KEYS}

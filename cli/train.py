@@ -4,6 +4,8 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,11 +93,15 @@ def train(
     directory = run or default_run(config, settings.data)
     if init_from is not None and init_from.resolve() == directory.resolve():
         raise UsageError(f"--init-from {init_from} needs another --run to train into")
+    if init_from is not None:
+        tokenizer = init_from / "tokenizer"
     refuse_other_configuration(directory, settings)
+    own_files = config is None and not (names or data or dev)
     if dry_run:
-        _describe(settings, directory, tokenizer, init_from, console)
+        with _moved_files_explained(directory, own_files):
+            _describe(settings, directory, tokenizer, console)
         return
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, _moved_files_explained(directory, own_files):
         from ..seq2seq.training.run import train as train_run
 
         try:
@@ -124,20 +130,32 @@ def train(
         console.say(f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {quoted}")
 
 
-def _describe(
-    settings: "RunConfig", directory: Path, tokenizer: Path | None, init_from: Path | None, console: "Console"
-) -> None:
+def _describe(settings: "RunConfig", directory: Path, tokenizer: Path | None, console: "Console") -> None:
     """Says what would be trained, with the vocabulary that a start would take."""
     from ..configs import render_config
     from ..seq2seq.training.dry_run import dry_run
     from ..seq2seq.training.run import begun_otherwise
 
-    if init_from is not None:
-        tokenizer = init_from / "tokenizer"
     own = directory / "tokenizer"
     if tokenizer is None and own.is_dir() and not begun_otherwise(directory, render_config(settings)):
         tokenizer = own
     print("\n".join(dry_run(settings, tokenizer=tokenizer, reporter=console)))
+
+
+@contextmanager
+def _moved_files_explained(run: Path, own_files: bool) -> Iterator[None]:
+    """Says of a missing file that nobody has named, as it is the run's own, who names it and what to do."""
+    from ..data.errors import DataError, MissingFile
+
+    try:
+        yield
+    except MissingFile as error:
+        if not own_files:
+            raise
+        raise DataError(
+            f"{error}. It is named in {run / 'config.yaml'}; if the files were moved, give all of them where they are"
+            " now: --src, --tgt, --dev-src, --dev-tgt (or --data, --dev)"
+        ) from error
 
 
 def _command_line() -> str:

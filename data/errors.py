@@ -33,6 +33,10 @@ class DataError(TfmError):
     exit_code = 3
 
 
+class MissingFile(DataError):
+    """A file of text that is not there."""
+
+
 class ModelError(TfmError):
     """A run, checkpoint or tokenizer that is damaged, foreign or does not fit."""
 

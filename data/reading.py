@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import DataError
+from .errors import DataError, MissingFile
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
@@ -121,7 +121,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 with opener(file) as decompressed:
                     yield decompressed
     except FileNotFoundError as error:
-        raise DataError(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
+        raise MissingFile(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 

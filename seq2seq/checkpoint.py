@@ -12,7 +12,6 @@ Every file is hashed before it is parsed, and what is parsed are the bytes that 
 """
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -30,9 +29,9 @@ from ..data.files import json_bytes, remove_tree, sha256_bytes, staged_directory
 from .decoding.config import DecodingConfig
 from .model.config import ModelConfig
 from .model.transformer import Transformer
+from .run_directory import checkpoint_path, checkpoint_step, list_checkpoints
 
 FORMAT_VERSION = 1
-_STEP_NAME = re.compile(r"step-(\d{6,})")
 _MAX_JSON_BYTES = 1_000_000
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
 
@@ -64,24 +63,6 @@ class ModelDescription:
     def decoding_config(self) -> DecodingConfig:
         """The run's decoding defaults."""
         return DecodingConfig(**self.decoding)
-
-
-def checkpoint_path(run: Path, step: int) -> Path:
-    """Where the checkpoint of a step lies."""
-    return run / "checkpoints" / f"step-{step:06d}"
-
-
-def checkpoint_step(directory: Path) -> int:
-    """The step that a checkpoint directory is named after."""
-    match = _STEP_NAME.fullmatch(directory.name)
-    return int(match[1]) if match else -1
-
-
-def list_checkpoints(run: Path) -> list[Path]:
-    """All checkpoint directories of a run, oldest first, valid or not."""
-    folder = run / "checkpoints"
-    found = [path for path in folder.iterdir() if _STEP_NAME.fullmatch(path.name)] if folder.is_dir() else []
-    return sorted(found, key=checkpoint_step)
 
 
 def write_checkpoint(

@@ -5,10 +5,11 @@ from typing import Any
 
 from ..data.errors import ModelError
 from ..data.tokenizer import Tokenizer
-from .checkpoint import best_checkpoint, checkpoint_step, damage, list_checkpoints, read_description, read_state
+from .checkpoint import best_checkpoint, damage, read_description, read_state
 from .export.limits import why_not_exportable
 from .model.config import ModelConfig
 from .model.transformer import count_parameters
+from .run_directory import checkpoint_step, list_checkpoints
 
 
 def describe_run(run: Path) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from ...data.files import DirectoryLock, remove_debris, remove_tree, replace_file
-from ..checkpoint import list_checkpoints
 from ..device import keep_freed_memory, pick_device
+from ..run_directory import list_checkpoints
 from .follower import follow
 from .interrupts import Interrupts
 from .plan import Plan
@@ -36,7 +36,7 @@ def train(
         reporter: Hears what happens.
         interrupts: Entered; asked for Ctrl-C and SIGTERM.
         tokenizer: A tokenizer directory, instead of building one.
-        init_from: A run whose best weights and tokenizer to start from.
+        init_from: A run whose best weights to start from; its tokenizer must be the one given.
         started: Monotonic time at which the time limit began.
 
     Returns:
@@ -63,8 +63,6 @@ def train(
         max_steps = plan.steps(saved.step if saved else 0, saved.state.max_steps if saved else None)
         if saved is None:
             replace_file(run / "config.yaml", config_text.encode())
-        if init_from is not None:
-            tokenizer = init_from / "tokenizer"
         prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter, saved=saved)
         if saved is not None:  # its files may have other names by now, but hold what they did
             replace_file(run / "config.yaml", config_text.encode())

@@ -15,11 +15,8 @@ from ...data.files import LineLog, replace_file
 from ..checkpoint import (
     FORMAT_VERSION,
     ModelDescription,
-    checkpoint_path,
-    checkpoint_step,
     damage,
     find_checkpoint,
-    list_checkpoints,
     load_weights,
     model_tensors,
     prune_checkpoints,
@@ -32,6 +29,7 @@ from ..decoding.translator import check_tokenizer
 from ..device import describe_precision, own_device, pick_device, pick_precision
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
+from ..run_directory import checkpoint_path, checkpoint_step, list_checkpoints
 from .curve import learning_curve
 from .follower import Start
 from .interrupts import Interrupts
@@ -120,6 +118,8 @@ class Session:
         """
         if saved is not None:
             self._resume(saved)
+            if init_from is not None:
+                self.reporter.say(f"{self.run} goes on from its own weights; --init-from was for its start")
         elif init_from is not None:
             self._initialise(init_from)
         if self.config.ema_decay and self.average is None:
@@ -184,6 +184,7 @@ class Session:
         if _without_dropout(ModelConfig(**description.model)) != _without_dropout(self.settings.model):
             quoted = shlex.quote(str(source))
             raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {quoted}")
+        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
 

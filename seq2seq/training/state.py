@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ...data.errors import ModelError
-from ..checkpoint import checkpoint_step, read_state, valid_checkpoints
+from ..checkpoint import read_state, valid_checkpoints
+from ..run_directory import checkpoint_step
 from .loop import Progress
 from .reporter import Reporter
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from helpers.command import write_lines
 
-from tfm.cli.runs import has_checkpoint
 from tfm.cli.settings import PRESETS_BY_SIZE, default_run, refuse_other_configuration, training_settings
 from tfm.configs import RunConfig, load_config, parse_config, render_config
 from tfm.data.errors import UsageError
+from tfm.seq2seq.run_directory import list_checkpoints
 
 
 class Chooser:
@@ -154,9 +154,9 @@ def test_what_a_first_save_left_is_no_checkpoint(choose: Chooser, tmp_path: Path
     start_run(tmp_path / "run", choose(pairs=20), checkpoint=False)
     (tmp_path / "run" / "checkpoints" / "step-000250.partial").mkdir(parents=True)
     refuse_other_configuration(tmp_path / "run", choose("model.d_ff=96"))
-    assert not has_checkpoint(tmp_path / "run")
+    assert not list_checkpoints(tmp_path / "run")
     (tmp_path / "run" / "checkpoints" / "step-000250").mkdir()
-    assert has_checkpoint(tmp_path / "run")
+    assert list_checkpoints(tmp_path / "run")
 
 
 def test_no_data_at_all_is_said(choose: Chooser) -> None:

@@ -221,6 +221,17 @@ def test_moved_files_continue_a_run_and_others_change_nothing_in_it(tfm: Tfm, co
     assert before == {path: path.read_bytes() for path in (corpus / "r").rglob("*") if path.is_file()}
 
 
+def test_a_run_whose_files_have_gone_says_who_names_them_and_what_to_do(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", "--run", "r", *TINY_FLAGS, *FILES, "--max-steps", 2).returncode == 0
+    (corpus / "dev.de").rename(corpus / "away.txt")
+    for flags in (["--max-steps", 3], ["--dry-run"]):
+        done = tfm("train", "--run", "r", *flags)
+        assert done.returncode == 3
+        assert "cannot read dev.de: no such file" in error_of(done)
+        assert "named in r/config.yaml; if the files were moved, give all of them" in error_of(done)
+    assert "config.yaml" not in error_of(tfm("train", "--run", "r", *TINY_FLAGS, *FILES, "--max-steps", 3))
+
+
 def test_a_vocabulary_built_into_the_run_outlives_a_start_that_fails(tfm: Tfm, corpus: Path) -> None:
     assert tfm("tokenize", *FILES[:4], "--vocab-size", 300, "--output", "r/tokenizer").returncode == 0
     with open(corpus / "train.en", "ab") as file:

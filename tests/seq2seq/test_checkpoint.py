@@ -21,11 +21,8 @@ from tfm.seq2seq import checkpoint
 from tfm.seq2seq.checkpoint import (
     ModelDescription,
     best_checkpoint,
-    checkpoint_path,
-    checkpoint_step,
     damage,
     find_checkpoint,
-    list_checkpoints,
     load_model,
     model_tensors,
     prune_checkpoints,
@@ -38,6 +35,7 @@ from tfm.seq2seq.checkpoint import (
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.run_directory import checkpoint_path, checkpoint_step, list_checkpoints
 
 CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
 FILES = ["ema.safetensors", "manifest.json", "model.json", "model.safetensors", "optimizer.safetensors", "state.json"]

@@ -8,8 +8,9 @@ import pytest
 
 from tfm.data.errors import ModelError
 from tfm.data.tokenizer import Tokenizer
-from tfm.seq2seq.checkpoint import checkpoint_path, load_model
+from tfm.seq2seq.checkpoint import load_model
 from tfm.seq2seq.describe import describe_run
+from tfm.seq2seq.run_directory import checkpoint_path
 
 
 def test_a_run_is_described_as_it_is(run_directory: Path, tokenizer: Tokenizer) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from tfm.data.batching import make_batch
 from tfm.data.errors import ModelError
-from tfm.seq2seq.checkpoint import checkpoint_path
 from tfm.seq2seq.decoding import Translator
 from tfm.seq2seq.evaluation import test_set
 from tfm.seq2seq.evaluation.loss import evaluate_loss, to_tensors
 from tfm.seq2seq.evaluation.scores import METRICS, score
+from tfm.seq2seq.run_directory import checkpoint_path
 
 
 def evaluate(run: Path, pairs: list[tuple[str, str]], **options: Any) -> Any:

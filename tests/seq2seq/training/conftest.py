@@ -110,6 +110,7 @@ def train_tiny(configure: Configure) -> TrainTiny:
         interrupts: Interrupts | None = None,
         reporter: Recorder | None = None,
         init_from: Path | None = None,
+        tokenizer: Path | None = None,
         **training: Any,
     ) -> TrainingResult:
         settings = configure(**training)
@@ -120,6 +121,7 @@ def train_tiny(configure: Configure) -> TrainTiny:
             reporter=reporter or Recorder(),
             interrupts=interrupts or Interrupts(),
             init_from=init_from,
+            tokenizer=tokenizer,
         )
         assert result is not None
         return result

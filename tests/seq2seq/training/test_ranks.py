@@ -14,8 +14,9 @@ import torch
 
 from tfm.configs import render_config
 from tfm.data.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged, UsageError
-from tfm.seq2seq.checkpoint import list_checkpoints, read_tensors
+from tfm.seq2seq.checkpoint import read_tensors
 from tfm.seq2seq.evaluation.loss import TensorBatch
+from tfm.seq2seq.run_directory import list_checkpoints
 from tfm.seq2seq.training import ranks as ranks_module
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.interrupts import Interrupts

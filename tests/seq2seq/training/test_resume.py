@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
 from tfm.data.files import DirectoryLock, sha256_file
-from tfm.seq2seq.checkpoint import best_checkpoint, checkpoint_path, checkpoint_step, list_checkpoints
+from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.seq2seq.checkpoint import best_checkpoint
+from tfm.seq2seq.run_directory import checkpoint_path, checkpoint_step, list_checkpoints
 from tfm.seq2seq.training.interrupts import Interrupts
 from tfm.seq2seq.training.session import Session
 
@@ -177,14 +180,15 @@ def test_two_processes_never_train_in_one_directory(train_tiny: Any, tmp_path: P
         train_tiny(tmp_path / "run")
 
 
-def test_a_foreign_tokenizer_is_refused(uninterrupted: Path, train_tiny: Any, configure: Any, tmp_path: Path) -> None:
-    from tfm.data.config import TokenizerConfig
-    from tfm.data.tokenizer import build_tokenizer
+def _foreign_tokenizer() -> Tokenizer:
+    return build_tokenizer(["abc abd"] * 9, ["xyz"] * 9, TokenizerConfig(vocab_size=300))
 
+
+def test_a_foreign_tokenizer_is_refused(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(uninterrupted, run)
     shutil.rmtree(run / "tokenizer")
-    build_tokenizer(["abc abd"] * 9, ["xyz"] * 9, TokenizerConfig(vocab_size=300)).save(run / "tokenizer")
+    _foreign_tokenizer().save(run / "tokenizer")
     with pytest.raises(ModelError, match="not the tokenizer"):
         train_tiny(run, max_steps=30)
 
@@ -208,13 +212,23 @@ def test_fine_tuning_starts_from_the_best_weights_and_is_validated_first(
     uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
 ) -> None:
     run = tmp_path / "tuned"
-    train_tiny(run, init_from=uninterrupted, reporter=recorder, max_steps=8, learning_rate=1e-4)
+    start = {"init_from": uninterrupted, "tokenizer": uninterrupted / "tokenizer"}
+    train_tiny(run, **start, reporter=recorder, max_steps=8, learning_rate=1e-4)
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert (records[0]["step"], records[0]["kind"]) == (0, "validation")
     source = [json.loads(line) for line in (uninterrupted / "metrics.jsonl").read_text().splitlines()]
     best = max((r for r in source if r["kind"] == "validation"), key=lambda r: (r["score"], -r["step"]))
     assert records[0]["loss"] == pytest.approx(best["loss"], rel=1e-6)
     assert any("starting from the weights" in text for text in recorder.said)
+    assert not any("was for its start" in text for text in recorder.said)
+    train_tiny(run, **start, reporter=recorder, max_steps=8, learning_rate=1e-4)
+    assert any("was for its start" in text for text in recorder.said)
+
+
+def test_weights_are_not_taken_to_another_vocabulary(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    _foreign_tokenizer().save(tmp_path / "other")
+    with pytest.raises(ModelError, match="not the tokenizer"):
+        train_tiny(tmp_path / "tuned", init_from=uninterrupted, tokenizer=tmp_path / "other", max_steps=1)
 
 
 def test_fine_tuning_says_of_a_damaged_best_checkpoint(
@@ -225,7 +239,7 @@ def test_fine_tuning_says_of_a_damaged_best_checkpoint(
     best = best_checkpoint(list_checkpoints(source))
     assert best is not None
     (best / "model.safetensors").write_bytes(b"")
-    train_tiny(tmp_path / "tuned", init_from=source, reporter=recorder, max_steps=1)
+    train_tiny(tmp_path / "tuned", init_from=source, tokenizer=source / "tokenizer", reporter=recorder, max_steps=1)
     assert any(best.name in warning for warning in recorder.warned)
 
 
