@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, help="as for the scripts")
     parser.add_argument("--work", type=Path, help="as for the scripts")
-    parser.add_argument("--rounds", type=int, help="as for the scripts")
+    parser.add_argument("--rounds", type=int, default=2, help="as for the scripts; default: 2, to keep it short")
     parser.add_argument("--run", type=Path, help="as for decoding.py")
     options = parser.parse_args()
     failed: list[str] = []
