@@ -68,11 +68,11 @@ class Memory(NamedTuple):
 
     Attributes:
         total: All of it.
-        private: Without pages of mapped files, which the kernel takes back when memory is short.
+        without_files: Without pages of mapped files, which the kernel takes back when memory is short.
     """
 
     total: int
-    private: int
+    without_files: int
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def run_watched(command: list[str], environment: dict[str, str] | None = None) -
     """Runs a command to its end.
 
     Returns:
-        Its standard output, and the peak memory of its process tree, each figure's own.
+        Its standard output, and the greatest memory of its process tree, each of the two figures when it was greatest.
 
     Raises:
         BenchmarkError: It failed; with the end of what it wrote to standard error.

@@ -120,7 +120,7 @@ class Bench:
             "target tokens/s": throughput(clock[len(clock) // 3 :], warmup=0),
             FIRST_STEP: clock[0][0],
             "training, MB": megabytes(peak and peak.total),
-            WITHOUT_MAPPED: megabytes(peak and peak.private),
+            WITHOUT_MAPPED: megabytes(peak and peak.without_files),
         }
 
     def train_on_numbers(self, name: str, length: int, tokens: int, model: dict[str, Any]) -> tuple[Path, Row]:

@@ -128,6 +128,14 @@ def default_run(config: str | None, data: DataConfig) -> Path:
     return RUNS / (name.split(".")[0] or "run")
 
 
+def files_of(run: Path) -> dict[str, list[str]]:
+    """The files of data that a run was last started with, by their key; none if it never came to a checkpoint."""
+    if not (_has_config(run) and list_checkpoints(run)):
+        return {}
+    data = asdict(parse_config(load_config(str(run / "config.yaml"))).data)
+    return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
+
+
 def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
     """Refuses to mix two configurations in one run. A run without a checkpoint has nothing to lose, and is replaced.
 

@@ -68,7 +68,7 @@ def train(
     from ..data.errors import Interrupted, UsageError
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
-    from .settings import default_run, refuse_other_configuration, training_settings
+    from .settings import default_run, files_of, refuse_other_configuration, training_settings
 
     if tokenizer is not None and init_from is not None:
         raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
@@ -96,12 +96,12 @@ def train(
     if init_from is not None:
         tokenizer = init_from / "tokenizer"
     refuse_other_configuration(directory, settings)
-    own_files = config is None and not (names or data or dev)
+    files_before = files_of(directory)
     if dry_run:
-        with _moved_files_explained(directory, own_files):
+        with _moved_files_explained(directory, files_before):
             _describe(settings, directory, tokenizer, console)
         return
-    with Interrupts() as interrupts, _moved_files_explained(directory, own_files):
+    with Interrupts() as interrupts, _moved_files_explained(directory, files_before):
         from ..seq2seq.training.run import train as train_run
 
         try:
@@ -143,18 +143,20 @@ def _describe(settings: "RunConfig", directory: Path, tokenizer: Path | None, co
 
 
 @contextmanager
-def _moved_files_explained(run: Path, own_files: bool) -> Iterator[None]:
-    """Says of a missing file that nobody has named, as it is the run's own, who names it and what to do."""
+def _moved_files_explained(run: Path, files: dict[str, list[str]]) -> Iterator[None]:
+    """Says of a missing file that the run has been trained with how to name it anew."""
     from ..data.errors import DataError, MissingFile
 
     try:
         yield
     except MissingFile as error:
-        if not own_files:
+        known = {Path(name.partition(":")[0]) for names in files.values() for name in names}
+        if known.isdisjoint({error.path, *error.path.parents}):
             raise
+        flags = ", ".join(f"--{key.replace('_', '-')}" for key in files)
         raise DataError(
-            f"{error}. It is named in {run / 'config.yaml'}; if the files were moved, give all of them where they are"
-            " now: --src, --tgt, --dev-src, --dev-tgt (or --data, --dev)"
+            f"{error}. {run / 'config.yaml'} names it: if the files of this run were moved, say where they are now with"
+            f" {flags}; names without a leading / count from the directory in which tfm is started"
         ) from error
 
 

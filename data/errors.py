@@ -13,6 +13,7 @@ A message is one sentence or two: what, where, and the fix. Anything else that i
 """
 
 import signal
+from pathlib import Path
 
 
 class TfmError(Exception):
@@ -34,7 +35,16 @@ class DataError(TfmError):
 
 
 class MissingFile(DataError):
-    """A file of text that is not there."""
+    """A file of text that is not there.
+
+    Args:
+        path: Its name.
+        hint: What else is to be said.
+    """
+
+    def __init__(self, path: Path, hint: str = "") -> None:
+        super().__init__(f"cannot read {path}: no such file{hint}")
+        self.path = path
 
 
 class ModelError(TfmError):

@@ -121,7 +121,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 with opener(file) as decompressed:
                     yield decompressed
     except FileNotFoundError as error:
-        raise MissingFile(f"cannot read {path}: no such file{_did_you_mean(path)}") from error
+        raise MissingFile(path, _did_you_mean(path)) from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 

@@ -18,7 +18,7 @@ def checkpoint_step(directory: Path) -> int:
 
 
 def list_checkpoints(run: Path) -> list[Path]:
-    """All checkpoint directories of a run, oldest first, valid or not; what a save that was cut short left is none."""
+    """All checkpoint directories of a run, oldest first, valid or not, but not what a save that was cut short left."""
     folder = run / "checkpoints"
     found = [path for path in folder.iterdir() if _STEP_NAME.fullmatch(path.name)] if folder.is_dir() else []
     return sorted(found, key=checkpoint_step)

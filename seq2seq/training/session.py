@@ -119,7 +119,7 @@ class Session:
         if saved is not None:
             self._resume(saved)
             if init_from is not None:
-                self.reporter.say(f"{self.run} goes on from its own weights; --init-from was for its start")
+                self.reporter.say(f"{self.run} has begun: its own weights count, not those of {init_from}")
         elif init_from is not None:
             self._initialise(init_from)
         if self.config.ema_decay and self.average is None:
@@ -184,7 +184,7 @@ class Session:
         if _without_dropout(ModelConfig(**description.model)) != _without_dropout(self.settings.model):
             quoted = shlex.quote(str(source))
             raise UsageError(f"{source} is a model of other sizes than this configuration; see tfm info --run {quoted}")
-        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
+        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, source / "tokenizer")
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
 

@@ -228,8 +228,12 @@ def test_a_run_whose_files_have_gone_says_who_names_them_and_what_to_do(tfm: Tfm
         done = tfm("train", "--run", "r", *flags)
         assert done.returncode == 3
         assert "cannot read dev.de: no such file" in error_of(done)
-        assert "named in r/config.yaml; if the files were moved, give all of them" in error_of(done)
-    assert "config.yaml" not in error_of(tfm("train", "--run", "r", *TINY_FLAGS, *FILES, "--max-steps", 3))
+        assert "r/config.yaml names it: if the files of this run were moved" in error_of(done)
+        assert "with --src, --tgt, --dev-src, --dev-tgt;" in error_of(done)
+    mistyped = tfm("train", "--run", "r", "--set", "data.dev_tgt=[typo.de]")
+    assert mistyped.returncode == 3
+    assert "cannot read typo.de: no such file" in error_of(mistyped)
+    assert "config.yaml" not in error_of(mistyped)
 
 
 def test_a_vocabulary_built_into_the_run_outlives_a_start_that_fails(tfm: Tfm, corpus: Path) -> None:
