@@ -68,7 +68,7 @@ def train(
     from ..data.errors import Interrupted, UsageError
     from ..seq2seq.training.interrupts import Interrupts
     from .console import Console
-    from .settings import default_run, files_of, refuse_other_configuration, training_settings
+    from .settings import default_run, refuse_other_configuration, training_settings
 
     if tokenizer is not None and init_from is not None:
         raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
@@ -96,12 +96,11 @@ def train(
     if init_from is not None:
         tokenizer = init_from / "tokenizer"
     refuse_other_configuration(directory, settings)
-    files_before = files_of(directory)
     if dry_run:
-        with _moved_files_explained(directory, files_before):
+        with _moved_files_explained(directory):
             _describe(settings, directory, tokenizer, console)
         return
-    with Interrupts() as interrupts, _moved_files_explained(directory, files_before):
+    with Interrupts() as interrupts, _moved_files_explained(directory):
         from ..seq2seq.training.run import train as train_run
 
         try:
@@ -143,13 +142,15 @@ def _describe(settings: "RunConfig", directory: Path, tokenizer: Path | None, co
 
 
 @contextmanager
-def _moved_files_explained(run: Path, files: dict[str, list[str]]) -> Iterator[None]:
+def _moved_files_explained(run: Path) -> Iterator[None]:
     """Says of a missing file that the run has been trained with how to name it anew."""
     from ..data.errors import DataError, MissingFile
+    from .settings import files_of
 
     try:
         yield
     except MissingFile as error:
+        files = files_of(run)  # config.yaml is still that of the last start: it is replaced after the data are read
         known = {Path(name.partition(":")[0]) for names in files.values() for name in names}
         if known.isdisjoint({error.path, *error.path.parents}):
             raise
