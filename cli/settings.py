@@ -9,7 +9,7 @@ from typing import Any
 from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
-from ..data.corpus import TOY, training_corpus
+from ..data.corpus import TOY, parse_hub_spec, training_corpus
 from ..data.errors import ModelError, UsageError
 from ..seq2seq.run_directory import list_checkpoints
 from .runs import RUNS
@@ -123,9 +123,11 @@ def default_run(config: str | None, data: DataConfig) -> Path:
         return RUNS / TOY
     if not (data.data or data.src):
         raise UsageError("there is nothing to train on: give --src and --tgt, or --data")
-    first = data.data[0].removeprefix("hf:") if data.data else data.src[0]
-    name = Path(first.partition("@")[0].partition(":")[0]).name
-    return RUNS / (name.split(".")[0] or "run")
+    first = data.data[0] if data.data else data.src[0]
+    if first.startswith("hf:"):
+        name, subset, *_ = parse_hub_spec(first)
+        first = subset or name
+    return RUNS / (Path(first).name.split(".")[0] or "run")
 
 
 def files_of(run: Path) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from helpers.command import write_lines
 
 from tfm.cli.settings import PRESETS_BY_SIZE, default_run, refuse_other_configuration, training_settings
 from tfm.configs import RunConfig, load_config, parse_config, render_config
+from tfm.data.config import DataConfig
 from tfm.data.errors import UsageError
 from tfm.seq2seq.run_directory import list_checkpoints
 
@@ -157,6 +158,23 @@ def test_what_a_first_save_left_is_no_checkpoint(choose: Chooser, tmp_path: Path
     assert not list_checkpoints(tmp_path / "run")
     (tmp_path / "run" / "checkpoints" / "step-000250").mkdir()
     assert list_checkpoints(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ({"src": ["texts/mine.tok.en.gz"]}, "mine"),
+        ({"src": ["texts/me@home:1.en"]}, "me@home:1"),
+        ({"data": ["pairs.tsv"]}, "pairs"),
+        ({"data": ["hf:owner/books"]}, "books"),
+        ({"data": ["hf:owner/books/de-en:train[:1000]@main"]}, "de-en"),
+        ({"data": ["hf:./texts/mine:train"]}, "mine"),
+        ({"data": ["toy"]}, "toy"),
+        ({"data": [".."]}, "run"),
+    ],
+)
+def test_a_run_is_named_after_its_first_data(data: dict[str, list[str]], name: str) -> None:
+    assert default_run(None, DataConfig(**{"data": [], **data})) == Path("runs") / name
 
 
 def test_no_data_at_all_is_said(choose: Chooser) -> None:

@@ -222,12 +222,14 @@ def test_moved_files_continue_a_run_and_others_change_nothing_in_it(tfm: Tfm, co
 
 
 def test_a_run_whose_files_have_gone_says_who_names_them_and_what_to_do(tfm: Tfm, corpus: Path) -> None:
-    assert tfm("train", "--run", "r", *TINY_FLAGS, *FILES, "--max-steps", 2).returncode == 0
-    (corpus / "dev.de").rename(corpus / "away.txt")
+    (corpus / "dev.de").rename(corpus / "dev:1.de")
+    files = ["dev:1.de" if item == "dev.de" else item for item in FILES]
+    assert tfm("train", "--run", "r", *TINY_FLAGS, *files, "--max-steps", 2).returncode == 0
+    (corpus / "dev:1.de").rename(corpus / "away.txt")
     for flags in (["--max-steps", 3], ["--dry-run"]):
         done = tfm("train", "--run", "r", *flags)
         assert done.returncode == 3
-        assert "cannot read dev.de: no such file" in error_of(done)
+        assert "cannot read dev:1.de: no such file" in error_of(done)
         assert "r/config.yaml names it: if the files of this run were moved" in error_of(done)
         assert "with --src, --tgt, --dev-src, --dev-tgt;" in error_of(done)
     mistyped = tfm("train", "--run", "r", "--set", "data.dev_tgt=[typo.de]")
