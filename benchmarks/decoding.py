@@ -59,6 +59,7 @@ class Task:
         run: A tfm run.
         folder: Where files go.
         sources, references: Two text files.
+        sentences: Lines of each.
         sentence: A short one, for the latency.
         beam_size, length_penalty, repeats: See the command line.
     """
@@ -67,6 +68,7 @@ class Task:
     folder: Path
     sources: Path
     references: Path
+    sentences: int
     sentence: str
     beam_size: int
     length_penalty: float
@@ -222,11 +224,10 @@ def command_table(task: Task, repeats: int) -> str:
     """The whole command `tfm translate`, start-up included."""
     translate = [*TFM, "translate", "--run", str(task.run)]
     output = str(task.folder / "translated.txt")
-    lines = len(read_lines(task.sources))
     commands = {"one short sentence": [*translate, task.sentence]}
     for beam_size in (1, task.beam_size):
         files = ["--input", str(task.sources), "--output", output]
-        commands[f"{lines:,} lines, beam {beam_size}"] = [*translate, *files, "--beam-size", str(beam_size)]
+        commands[f"{task.sentences:,} lines, beam {beam_size}"] = [*translate, *files, "--beam-size", str(beam_size)]
     rows: list[tuple[str, str]] = []
     for name, command in commands.items():
         say(f"tfm translate, {name}")
@@ -244,7 +245,7 @@ def build_task(options: argparse.Namespace) -> Task:
     sources = read_lines(test[0])
     sentence = next((line for line in sources if len(line.split()) <= 10), sources[0])
     search = options.beam_size, options.length_penalty
-    return Task(run, folder, *test, sentence, *search, options.repeats)
+    return Task(run, folder, *test, len(sources), sentence, *search, options.repeats)
 
 
 def main() -> None:
@@ -271,9 +272,8 @@ def main() -> None:
 
     note(f"## Decoding\n\n{machine()}")
     task = build_task(options)
-    sentences = len(read_lines(task.sources))
     note(
-        f"* {options.rounds} rounds in turn, {sentences:,} sentences, beam {options.beam_size}, length penalty"
+        f"* {options.rounds} rounds in turn, {task.sentences:,} sentences, beam {options.beam_size}, length penalty"
         f" {options.length_penalty:g} by each engine's own formula; latency: median of {options.repeats}, warm"
     )
     description = describe(task.run)

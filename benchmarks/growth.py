@@ -21,6 +21,7 @@ from common import (
     TFM,
     BenchmarkError,
     Contestant,
+    Memory,
     machine,
     markdown_table,
     measure,
@@ -119,8 +120,8 @@ class Bench:
         return {
             "target tokens/s": throughput(clock[len(clock) // 3 :], warmup=0),
             FIRST_STEP: clock[0][0],
-            "training, MB": megabytes(peak and peak.total),
-            WITHOUT_MAPPED: megabytes(peak and peak.without_files),
+            "training, MB": megabytes(peak),
+            WITHOUT_MAPPED: math.nan if peak is None else peak.without_files / 1e6,
         }
 
     def train_on_numbers(self, name: str, length: int, tokens: int, model: dict[str, Any]) -> tuple[Path, Row]:
@@ -150,13 +151,13 @@ class Bench:
         return {
             "greedy, sentences/s": done.figures["greedy_per_second"],
             "beam, sentences/s": done.figures["beam_per_second"],
-            "translating, MB": megabytes(done.peak_memory and done.peak_memory.total),
+            "translating, MB": megabytes(done.peak_memory),
         }
 
 
-def megabytes(peak: int | None) -> float:
-    """Of a peak memory in bytes; not a number where it was not measured."""
-    return math.nan if peak is None else peak / 1e6
+def megabytes(peak: Memory | None) -> float:
+    """All of a peak memory; not a number where it was not measured."""
+    return math.nan if peak is None else peak.total / 1e6
 
 
 def number_words(length: int) -> Iterator[tuple[str, str]]:
@@ -184,7 +185,7 @@ def corpus_point(bench: Bench, size: int) -> Row:
         "tokenised and cached, s": cached.figures["build_seconds"],
         "cache opened, s": cached.figures["open_seconds"],
         FIRST_STEP: row[FIRST_STEP],
-        "tokenising, MB": megabytes(cached.peak_memory and cached.peak_memory.total),
+        "tokenising, MB": megabytes(cached.peak_memory),
         "training, MB": row["training, MB"],
         WITHOUT_MAPPED: row[WITHOUT_MAPPED],
     }
