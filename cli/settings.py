@@ -92,9 +92,14 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
         return load_config(str(run / "config.yaml") if run is not None and _has_config(run) else TOY)
     named = parse_config({"data": data}).data
     directory = default_run(None, named) if run is None and (named.src or named.data) else run
-    if directory is not None and _has_config(directory) and list_checkpoints(directory):
-        return load_config(str(directory / "config.yaml"))
+    if directory is not None and (own := _settings_under_way(directory)) is not None:
+        return own
     return load_config(_preset_for(training_corpus(named).count(), say))
+
+
+def _settings_under_way(run: Path) -> Section | None:
+    """What a run was last started with; None if it never came to a checkpoint, and so has nothing to lose."""
+    return load_config(str(run / "config.yaml")) if _has_config(run) and list_checkpoints(run) else None
 
 
 def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
@@ -119,8 +124,6 @@ def default_run(config: str | None, data: DataConfig) -> Path:
     """The directory if none is named: in `runs/`, after the configuration, or after the first file of data."""
     if config is not None:
         return RUNS / Path(config).stem
-    if data.data == [TOY]:
-        return RUNS / TOY
     if not (data.data or data.src):
         raise UsageError("there is nothing to train on: give --src and --tgt, or --data")
     first = data.data[0] if data.data else data.src[0]
@@ -132,9 +135,8 @@ def default_run(config: str | None, data: DataConfig) -> Path:
 
 def files_of(run: Path) -> dict[str, list[str]]:
     """The files of data that a run was last started with, by their key; none if it never came to a checkpoint."""
-    if not (_has_config(run) and list_checkpoints(run)):
-        return {}
-    data = asdict(parse_config(load_config(str(run / "config.yaml"))).data)
+    own = _settings_under_way(run)
+    data = {} if own is None else asdict(parse_config(own).data)
     return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
 
 
@@ -144,10 +146,10 @@ def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
     Raises:
         UsageError: The directory holds a run whose settings differ, named one by one.
     """
-    path = directory / "config.yaml"
-    if not path.exists() or not list_checkpoints(directory):
+    own = _settings_under_way(directory)
+    if own is None:
         return
-    before, now = asdict(parse_config(load_config(str(path)))), asdict(settings)
+    before, now = asdict(parse_config(own)), asdict(settings)
     free = {"training": _FREE_KEYS, "data": _FILE_KEYS}
     differing = [
         f"{section}.{key} (was {before[section][key]!r}, now {value!r})"

@@ -151,8 +151,7 @@ def _moved_files_explained(run: Path) -> Iterator[None]:
         yield
     except MissingFile as error:
         files = files_of(run)  # config.yaml is still that of the last start: it is replaced after the data are read
-        known = {Path(name) for names in files.values() for name in names}
-        if known.isdisjoint({error.path, *error.path.parents}):
+        if error.path not in {Path(name) for names in files.values() for name in names}:
             raise
         flags = ", ".join(f"--{key.replace('_', '-')}" for key in files)
         raise DataError(
