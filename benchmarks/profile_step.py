@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,52 +47,77 @@ class RandomBatches:
         del epoch
         return len(self._batches)
 
-    def load(self, epoch: int, index: int) -> Any:
-        """One of them."""
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Any:
+        """One of them, whole."""
         del epoch
+        assert (part, parts) == (0, 1)
         return self._batches[index]
 
 
-def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precision: str, steps: int) -> Any:
-    """The profiler, after `steps` steps of tfm's own training loop; as many before them do not count."""
+def build_trainer(
+    size: str,
+    tokens: int,
+    vocab_size: int,
+    lengths: list[int],
+    precision: str,
+    *,
+    steps: int,
+    on_step: Callable[[], None],
+) -> Any:
+    """tfm's own training loop, of one process with one thread, over random batches.
+
+    Args:
+        size: Of the model.
+        tokens, vocab_size, lengths: See `RandomBatches`.
+        precision: `auto` measures, as `tfm train` does.
+        steps: Updates to make.
+        on_step: Called after each.
+    """
     import torch
 
-    from tfm.seq2seq.device import keep_freed_memory, pick_precision
+    from tfm.seq2seq.device import keep_freed_memory
     from tfm.seq2seq.model import ModelConfig, Transformer
     from tfm.seq2seq.training.config import TrainingConfig
     from tfm.seq2seq.training.loop import Hooks, Progress, Trainer
     from tfm.seq2seq.training.optimizer import Optimizer
+    from tfm.seq2seq.training.products import DTYPES, layer_matrices, time_layers
 
     keep_freed_memory()
     torch.set_num_threads(1)
     sizes: dict[str, Any] = {**SIZES[size], "max_seq_len": max(lengths), "dropout": 0.3}
-    model_config = ModelConfig(**sizes)
     config = TrainingConfig(label_smoothing=0.1, max_tokens_per_batch=tokens)
-    model = Transformer(model_config, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size, shared_vocab=True)
-    dtype = pick_precision(precision, torch.device("cpu"))
+    model = Transformer(ModelConfig(**sizes), src_vocab_size=vocab_size, tgt_vocab_size=vocab_size, shared_vocab=True)
+    if precision == "auto":
+        precision = time_layers(layer_matrices(model), tokens).faster
+    dtype = DTYPES[precision]  # pyright: ignore[reportArgumentType]
+    return Trainer(
+        model=model,
+        optimizer=Optimizer(model, config, dtype=dtype),
+        average=None,
+        config=config,
+        batches=RandomBatches(lengths, tokens, vocab_size),
+        dtype=dtype,
+        progress=Progress(),
+        max_steps=steps,
+        hooks=Hooks(on_step=lambda progress, max_steps: on_step()),
+    )
+
+
+def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precision: str, steps: int) -> Any:
+    """The profiler, after `steps` steps; as many before them do not count."""
+    import torch
+
     warmup = max(steps, len(lengths))
     schedule = torch.profiler.schedule(wait=0, warmup=warmup, active=steps, repeat=1)
-    note(
-        f"* model {json.dumps(asdict(model_config))}, vocabulary {vocab_size:,}, {str(dtype).removeprefix('torch.')}\n"
-        f"* {steps} steps, batches of sentences of {', '.join(map(str, lengths))} pieces in turn, random ids"
-    )
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as profiler:
-
-        def on_step(progress: Progress, max_steps: int | None) -> None:
-            del progress, max_steps
-            profiler.step()
-
-        Trainer(
-            model=model,
-            optimizer=Optimizer(model, config, dtype=dtype),
-            average=None,
-            config=config,
-            batches=RandomBatches(lengths, tokens, vocab_size),
-            dtype=dtype,
-            progress=Progress(),
-            max_steps=warmup + steps,
-            hooks=Hooks(on_step=on_step),
-        ).run()
+        settings = size, tokens, vocab_size, lengths, precision
+        trainer = build_trainer(*settings, steps=warmup + steps, on_step=profiler.step)
+        model = json.dumps(asdict(trainer.model.config))
+        note(
+            f"* model {model}, vocabulary {vocab_size:,}, {str(trainer.dtype).removeprefix('torch.')}\n"
+            f"* {steps} steps, batches of sentences of {', '.join(map(str, lengths))} pieces in turn, random ids"
+        )
+        trainer.run()
     return profiler
 
 

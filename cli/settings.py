@@ -18,8 +18,11 @@ PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
 
 _UNBOUNDED = 10_000_000
-_FREE_KEYS = {"max_steps", "max_time", "device", "ranks", "log_every", "checkpoint_every", "keep_checkpoints"}
-"""Settings of `training` that may change while a run goes on: its length and its cadence."""
+_LENGTH = {"max_steps", "max_time"}
+_MACHINE = {"device", "ranks", "precision"}
+_CADENCE = {"log_every", "checkpoint_every", "keep_checkpoints"}
+_FREE_KEYS = _LENGTH | _MACHINE | _CADENCE
+"""Settings of `training` that may change while a run goes on; of the machine, tfm warns that they change the bits."""
 _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
 """Settings of `data` that name files, which may have been moved: what they hold is compared when they are read."""
 

@@ -169,10 +169,24 @@ class BatchSource:
 
     def load(self, epoch: int, index: int) -> Batch:
         """Reads and pads the rows of one batch of an epoch."""
-        pairs = [self._store[row] for row in self.plan(epoch)[index].tolist()]
-        if self._subword_dropout:
-            rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
-            sources, targets = zip(*pairs, strict=True)
-            src_dropout, tgt_dropout = self._subword_dropout
-            pairs = list(zip(src_dropout(sources, rng), tgt_dropout(targets, rng), strict=True))
-        return make_batch(pairs)
+        return make_batch(self._pairs(epoch, index, slice(None)))
+
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
+        """One of so many parts of a batch; None if the batch has fewer rows than that.
+
+        A part is every `parts`-th row, from row number `part` on: the rows of a batch stand in order of length, so that
+        its parts are about equally much work.
+        """
+        if part >= len(self.plan(epoch)[index]):
+            return None
+        return make_batch(self._pairs(epoch, index, slice(part, None, parts)))
+
+    def _pairs(self, epoch: int, index: int, chosen: slice) -> Sequence[tuple[Ids, Ids]]:
+        """Some rows of a batch. Subword dropout is drawn for all of them, so that it does not depend on the choice."""
+        rows = self.plan(epoch)[index].tolist()
+        if not self._subword_dropout:
+            return [self._store[row] for row in rows[chosen]]
+        rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
+        sources, targets = zip(*(self._store[row] for row in rows), strict=True)
+        src_dropout, tgt_dropout = self._subword_dropout
+        return list(zip(src_dropout(sources, rng), tgt_dropout(targets, rng), strict=True))[chosen]

@@ -10,6 +10,7 @@ from .export.limits import why_not_exportable
 from .model.config import ModelConfig
 from .model.transformer import count_parameters
 from .run_directory import checkpoint_step, list_checkpoints
+from .training.setup import describe_setup
 
 
 def describe_run(run: Path) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def describe_run(run: Path) -> dict[str, Any]:
             "target_tokens": state["progress"]["tokens"],
             "stopped_early": state["progress"]["stopped_early"],
         },
+        "computed": describe_setup(run, state.get("environment", {})),
         "checkpoints": [
             {
                 "step": checkpoint_step(path),

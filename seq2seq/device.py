@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import sys
 
 import torch
@@ -41,24 +42,19 @@ def own_device(name: str) -> torch.device:
     return torch.device("cuda", index)
 
 
-def pick_precision(name: str, device: torch.device) -> torch.dtype:
-    """The dtype of matrix products: `fp32`, `bf16`, or for `auto` bf16 where the hardware multiplies it faster.
+def computes_bf16(device: torch.device) -> bool:
+    """Whether a GPU has hardware for bf16; Apple's is taken for one that has none."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
-    On a CPU that means AVX512-BF16 or AMX instructions; without them bf16 is emulated and slower.
 
-    Raises:
-        UsageError: bf16 is asked for where it cannot be computed.
-    """
-    if device.type == "cuda":
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    elif device.type == "cpu":
-        capabilities = torch.cpu.get_capabilities()
-        fast = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
-    else:
-        fast = False
-    if name == "bf16" and device.type == "cuda" and not fast:
-        raise UsageError("this GPU does not compute bf16; use --precision fp32")
-    return torch.bfloat16 if name == "bf16" or (name == "auto" and fast) else torch.float32
+def processor_name() -> str:
+    """`AMD EPYC`, say, as far as it is known."""
+    return torch.cpu.get_capabilities().get("cpu_name") or platform.machine()
+
+
+def describe_processor() -> str:
+    """The processor, and the vector instructions that torch uses on it: `AMD EPYC (AVX512)`."""
+    return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()})"
 
 
 def describe_precision(dtype: torch.dtype, device: torch.device) -> str:
@@ -69,6 +65,14 @@ def describe_precision(dtype: torch.dtype, device: torch.device) -> str:
     capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
     instructions = [name for key, name in names.items() if capabilities.get(key)]
     return f"bf16 by {instructions[0]}" if instructions else "bf16"
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory that this machine has; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def keep_freed_memory() -> None:

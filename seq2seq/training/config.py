@@ -23,7 +23,7 @@ class TrainingConfig:
     grad_accum_steps: int = 1
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
     ranks: int | None = None
-    """Processes that share the batches of an update; if not given, on a CPU, as few as are as fast as one per core."""
+    """Processes that share an update; if not given, on a CPU, as many as serve the cores. Batches are cut for them."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon`: Muon for the matrices inside the layers, AdamW for all else."""
     learning_rate: float = 1e-3
@@ -49,7 +49,7 @@ class TrainingConfig:
     ema_decay: float = 0.0
     """Decay of the exponential moving average of the weights that validation and translation use; 0 for none."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Precision of matrix products; `auto` is bf16 where the hardware is faster with it."""
+    """Precision of matrix products; `auto` measures on a CPU which one is faster, at the first start of a run."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     log_every: int = 50
     """Steps between two lines of metrics.jsonl."""

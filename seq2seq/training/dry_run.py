@@ -5,9 +5,11 @@ from pathlib import Path
 
 import torch
 
-from ..model.transformer import count_parameters
+from ..device import pick_device
 from .prepare import RunSettings, StoreBatches, prepare_data
 from .reporter import Reporter
+from .session import describe_model
+from .setup import check_device, divide_update
 
 
 def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter) -> list[str]:
@@ -16,12 +18,16 @@ def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter
     Returns:
         Lines about sizes, parameters, tokens and steps per epoch.
     """
+    device = pick_device(settings.training.device)
+    check_device(settings.training, device)
     with tempfile.TemporaryDirectory() as directory:
         prepared = prepare_data(settings, Path(directory), given_tokenizer=tokenizer, reporter=reporter)
         config, model = settings.training, settings.model
         sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
         joint = prepared.tokenizer.joint
-        parameters = count_parameters(model, src_vocab_size=sizes[0], tgt_vocab_size=sizes[1], shared_vocab=joint)
+        with torch.device("meta"):
+            built = describe_model(settings, prepared).build()
+        parameters, division = built.num_parameters(), divide_update(config, built, device)
         batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
         steps = -(-batches // config.grad_accum_steps)
         report = prepared.train.report
@@ -37,6 +43,7 @@ def dry_run(settings: RunSettings, *, tokenizer: Path | None, reporter: Reporter
             f" ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer, in each process)",
             f"training data   {report.kept:,} pairs,"
             f" {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
+            f"processes       {division}",
             f"validation      {len(prepared.dev_pairs):,} pairs",
             f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
             f"training        {budget}" + ("" if config.max_time else f" = {config.max_steps / steps:.1f} epochs"),

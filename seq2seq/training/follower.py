@@ -26,6 +26,8 @@ class Start:
     config: TrainingConfig
     device: str
     dtype: torch.dtype
+    muon_dtype: torch.dtype
+    parts: int
     description: ModelDescription
     train_store: Path
     subword_dropout: tuple[SubwordDropout, SubwordDropout] | None
@@ -46,7 +48,7 @@ def follow(ranks: Ranks) -> None:
         for name, parameter in model.named_parameters():
             parameter.copy_(start.weights[name])
     model.to(device)
-    optimizer = Optimizer(model, start.config, ranks=ranks, dtype=start.dtype)
+    optimizer = Optimizer(model, start.config, ranks=ranks, dtype=start.muon_dtype)
     optimizer.restore(model, start.optimizer)
     store = open_store(start.train_store)
     if store is None:
@@ -60,6 +62,7 @@ def follow(ranks: Ranks) -> None:
         dtype=start.dtype,
         progress=start.progress,
         ranks=ranks,
+        parts=start.parts,
     )
     trainer.follow()
 

@@ -65,17 +65,25 @@ class BatchProvider(Protocol):
         """How many batches an epoch has."""
         ...
 
-    def load(self, epoch: int, index: int) -> TensorBatch:
-        """One of them, on the training device."""
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+        """One of so many equal parts of a batch, on the training device; None if the batch is too small for that."""
         ...
 
 
 class _Update(NamedTuple):
-    """What an update trains on: some batches of an epoch, those of them that are loaded already, by index."""
+    """What an update trains on: some batches of an epoch, cut into micro-batches, which the ranks share.
+
+    Attributes:
+        epoch: Of the batches.
+        batches: Their indices.
+        micro_batches: Their parts, numbered from 0: those of the first batch, then those of the second, and so on.
+        loaded: Micro-batches that are loaded already, by their number.
+    """
 
     epoch: int
+    batches: range
     micro_batches: range
-    loaded: dict[int, TensorBatch]
+    loaded: dict[int, TensorBatch | None]
 
 
 @dataclass
@@ -110,6 +118,7 @@ class Trainer:
         max_steps: Updates in all, or None if `hooks.plan_steps` is to decide.
         hooks: Validation, saving, logging; the leader's alone.
         ranks: Who shares the work; each rank has a trainer.
+        parts: Micro-batches into which each batch is cut for them.
     """
 
     model: Transformer
@@ -122,6 +131,7 @@ class Trainer:
     max_steps: int | None = None
     hooks: Hooks = field(default_factory=Hooks)
     ranks: Ranks = field(default_factory=Ranks)
+    parts: int = 1
 
     def __post_init__(self) -> None:
         self._gradients = GradientBuffer(self.model)
@@ -173,10 +183,11 @@ class Trainer:
         update = self._next_update()
         self.model.train()
         self._gradients.clear()
-        for index in self.ranks.share(update.micro_batches):
-            batch = update.loaded.pop(index, None) or self.batches.load(update.epoch, index)
-            seed_torch(self.config.seed, "dropout", step, index - update.micro_batches.start)
-            self._gradients.add(self._loss(batch), batch.num_tokens)
+        for number in self.ranks.share(update.micro_batches):
+            batch = update.loaded.pop(number) if number in update.loaded else self._load(update, number)
+            if batch is not None:
+                seed_torch(self.config.seed, "dropout", step, number)
+                self._gradients.add(self._loss(batch), batch.num_tokens)
         self.ranks.add_up(self._gradients.flat)
         if step < self._total_steps:
             self._load_ahead()
@@ -194,7 +205,7 @@ class Trainer:
     def _next_update(self) -> _Update:
         """Moves on to the batches that the next update takes."""
         update = self._ahead or self._update_ahead()
-        self.progress.epoch, self.progress.next_batch = update.epoch, update.micro_batches.stop
+        self.progress.epoch, self.progress.next_batch = update.epoch, update.batches.stop
         self._ahead = None
         return update
 
@@ -204,13 +215,18 @@ class Trainer:
         if start >= self.batches.num_batches(epoch):
             epoch, start = epoch + 1, 0
         stop = min(start + self.config.grad_accum_steps, self.batches.num_batches(epoch))
-        return _Update(epoch, range(start, stop), {})
+        return _Update(epoch, range(start, stop), range((stop - start) * self.parts), {})
 
     def _load_ahead(self) -> None:
-        """Loads this rank's first batch of the next update, before the host waits for the device to end this one."""
+        """Loads this rank's first share of the next update, before the host waits for the device to end this one."""
         self._ahead = self._update_ahead()
-        for index in self.ranks.share(self._ahead.micro_batches)[:1]:
-            self._ahead.loaded[index] = self.batches.load(self._ahead.epoch, index)
+        for number in self.ranks.share(self._ahead.micro_batches)[:1]:
+            self._ahead.loaded[number] = self._load(self._ahead, number)
+
+    def _load(self, update: _Update, number: int) -> TensorBatch | None:
+        """A micro-batch of an update, by its number."""
+        batch, part = divmod(number, self.parts)
+        return self.batches.load_part(update.epoch, update.batches[batch], part, self.parts)
 
     def _loss(self, batch: TensorBatch) -> Tensor:
         hidden = self.model.hidden_states(batch.src, batch.tgt_in, self.dtype)

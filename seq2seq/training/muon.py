@@ -22,12 +22,17 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     Args:
         matrices: (n, rows, columns), rows <= columns; computed in its dtype, of which bfloat16 is enough.
     """
-    a, b, c = _COEFFICIENTS
     x = matrices / (matrices.flatten(1).norm(dim=1)[:, None, None] + 1e-7)
     for _ in range(_ITERATIONS):
-        gram = x @ x.mT  # (n, rows, rows)
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        x = iterate(x)
     return x
+
+
+def iterate(x: Tensor) -> Tensor:
+    """One round of `orthogonalise`: a X + (b A + c A^2) X with A = X X^T."""
+    a, b, c = _COEFFICIENTS
+    gram = x @ x.mT  # (n, rows, rows)
+    return torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
 
 
 class Muon(torch.optim.Optimizer):

@@ -10,6 +10,18 @@ from .muon import Muon
 from .ranks import Ranks
 
 
+def _is_matrix(name: str, parameter: nn.Parameter) -> bool:
+    """Whether it multiplies vectors; embeddings and positions are looked up."""
+    return parameter.dim() == 2 and not name.endswith(("tokens.weight", "positions.weight"))
+
+
+def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The matrices inside the layers, which are Muon's where it is configured."""
+    return [
+        parameter for name, parameter in model.named_parameters() if ".layers." in name and _is_matrix(name, parameter)
+    ]
+
+
 class Optimizer:
     """AdamW (Loshchilov & Hutter 2019) on all parameters, or on those that Muon is not for.
 
@@ -31,15 +43,13 @@ class Optimizer:
         ranks: Ranks | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        hidden = hidden_matrices(model) if config.optimizer == "muon" else []
+        taken = {id(parameter) for parameter in hidden}
         decayed: list[nn.Parameter] = []
         others: list[nn.Parameter] = []
-        hidden: list[nn.Parameter] = []
         for name, parameter in model.named_parameters():
-            matrix = parameter.dim() == 2 and not name.endswith(("tokens.weight", "positions.weight"))
-            if matrix and ".layers." in name and config.optimizer == "muon":
-                hidden.append(parameter)
-            else:
-                (decayed if matrix else others).append(parameter)
+            if id(parameter) not in taken:
+                (decayed if _is_matrix(name, parameter) else others).append(parameter)
         groups = [
             {"params": decayed, "weight_decay": config.weight_decay, "ratio": 1.0},
             {"params": others, "weight_decay": 0.0, "ratio": 1.0},

@@ -218,11 +218,12 @@ class StoreBatches:
         """How many batches an epoch has."""
         return len(self._source.plan(epoch))
 
-    def load(self, epoch: int, index: int) -> TensorBatch:
-        """One of them, on the device."""
-        return to_tensors(self._source.load(epoch, index), self._device)
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+        """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
+        batch = self._source.load_part(epoch, index, part, parts)
+        return None if batch is None else to_tensors(batch, self._device)
 
     def all(self) -> Iterator[TensorBatch]:
         """Every batch of one epoch."""
         for index in range(self.num_batches(0)):
-            yield self.load(0, index)
+            yield to_tensors(self._source.load(0, index), self._device)

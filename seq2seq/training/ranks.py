@@ -6,8 +6,8 @@ alone prepares data, validates, logs, saves and decides; the others follow.
 
 On a CPU the leader starts the followers itself, as plain child processes on pipes, and divides the cores among all:
 several processes of few threads train small models faster than one of many, which wait for each other at every
-operation. Under `torchrun` (several GPUs or machines)
-the processes are there already and join by its environment variables.
+operation. Under `torchrun` (several GPUs or machines) the processes are there already and join by its environment
+variables.
 """
 
 import contextlib
@@ -25,8 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from ...data.errors import EnvironmentFault, UsageError
-from .config import TrainingConfig
+from ...data.errors import EnvironmentFault
 
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
@@ -88,38 +87,29 @@ class Ranks:
     @contextlib.contextmanager
     def others_idle(self) -> Iterator[None]:
         """For the leader: inside the block it computes on the cores of all, who wait for it."""
-        if self.threads is not None:
-            torch.set_num_threads(self.threads * self.count)
-        try:
+        with using_threads(None if self.threads is None else self.threads * self.count):
             yield
-        finally:
-            if self.threads is not None:
-                torch.set_num_threads(self.threads)
 
 
-def planned_ranks(config: TrainingConfig, device: torch.device) -> Ranks:
-    """This process's place among those that torchrun started, or at the head of those that are to be started.
-
-    Raises:
-        UsageError: `ranks` for a device that is not a CPU.
-    """
-    if distributed.is_torchelastic_launched():
-        return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-    if device.type != "cpu":
-        if (config.ranks or 1) > 1:
-            raise UsageError(
-                f"training.ranks divides the cores of a CPU; for several {device.type} devices use torchrun"
-            )
-        return Ranks()
-    cores = torch.get_num_threads()
-    count = config.ranks or fitting_count(cores, config.grad_accum_steps)
-    return Ranks(0, count, max(cores // count, 1)) if count > 1 else Ranks()
+def started_by_torchrun() -> Ranks | None:
+    """This process's place among those that torchrun started; None if it was started otherwise."""
+    if not distributed.is_torchelastic_launched():
+        return None
+    return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
-def fitting_count(cores: int, micro_batches: int) -> int:
-    """The fewest ranks that are done with an update's micro-batches as soon as one rank per core would be."""
-    largest_share = -(-micro_batches // min(cores, micro_batches))
-    return -(-micro_batches // largest_share)
+@contextlib.contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Inside the block torch computes with so many threads; None changes nothing."""
+    if count is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager
@@ -130,7 +120,8 @@ def joined(ranks: Ranks) -> Iterator[None]:
         EnvironmentFault: A follower died.
     """
     if ranks.count == 1:
-        yield
+        with using_threads(ranks.threads):
+            yield
     elif ranks.threads is None:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         distributed.init_process_group(backend, timeout=_PATIENCE)
@@ -145,9 +136,9 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _followers(ranks: Ranks) -> Iterator[None]:
-    threads_before = torch.get_num_threads()
     followers: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="tfm-ranks-") as folder, _interface_of_this_machine():
+    temporary = tempfile.TemporaryDirectory(prefix="tfm-ranks-")
+    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads):
         meeting_point, complaints = Path(folder) / "store", Path(folder) / "stderr"
         try:
             with complaints.open("wb") as stderr:
@@ -171,7 +162,6 @@ def _followers(ranks: Ranks) -> Iterator[None]:
                 follower.communicate()
             if distributed.is_initialized():
                 distributed.destroy_process_group()
-            torch.set_num_threads(threads_before)
 
 
 def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
@@ -204,7 +194,6 @@ def _obituary(process: "subprocess.Popen[bytes]", complaints: Path) -> str:
 
 
 def _meet(ranks: Ranks, meeting_point: Path) -> None:
-    torch.set_num_threads(ranks.threads or 1)
     store = distributed.FileStore(str(meeting_point), ranks.count)  # pyright: ignore[reportPrivateImportUsage]
     distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
 
@@ -233,6 +222,7 @@ def started_follower(arguments: list[str]) -> Ranks:
 
     threading.Thread(target=end_with_the_leader, daemon=True).start()
     ranks = Ranks(rank, count, threads)
+    torch.set_num_threads(threads)
     sys.stdout.buffer.write(_READY)
     sys.stdout.buffer.flush()
     _meet(ranks, Path(arguments[3]))

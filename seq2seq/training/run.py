@@ -10,9 +10,10 @@ from .follower import follow
 from .interrupts import Interrupts
 from .plan import Plan
 from .prepare import RunSettings, prepare_data
-from .ranks import joined, planned_ranks
+from .ranks import joined, started_by_torchrun
 from .reporter import Reporter
-from .session import Session, TrainingResult
+from .session import Session, TrainingResult, describe_model
+from .setup import check_device, settle, setup_path
 from .state import newest_saved
 
 
@@ -49,10 +50,10 @@ def train(
     started = time.monotonic() if started is None else started
     keep_freed_memory()
     device = pick_device(settings.training.device)
-    ranks = planned_ranks(settings.training, device)
-    if ranks.rank > 0:
-        with interrupts.held(), joined(ranks):  # to stop is the leader's to decide
-            return follow(ranks)
+    check_device(settings.training, device)
+    if (place := started_by_torchrun()) is not None and place.rank > 0:
+        with interrupts.held(), joined(place):  # to stop is the leader's to decide
+            return follow(place)
     with DirectoryLock(run):
         if (run / "config.yaml").exists():  # else what is unfinished in the directory is not ours
             for directory in (run, run / "checkpoints", run / "cache"):
@@ -66,14 +67,17 @@ def train(
         prepared = prepare_data(settings, run, given_tokenizer=tokenizer, reporter=reporter, saved=saved)
         if saved is not None:  # its files may have other names by now, but hold what they did
             replace_file(run / "config.yaml", config_text.encode())
-        session = Session(settings, run, prepared, reporter, interrupts, plan, ranks)
+        description = describe_model(settings, prepared)
+        setup = settle(run, settings.training, description.build, device, saved, reporter)
+        session = Session(settings, run, prepared, description, reporter, interrupts, plan, setup)
         return session.run_to_end(max_steps, saved=saved, init_from=init_from)
 
 
 def _forget_other_configuration(run: Path, config_text: str, given: Path | None) -> None:
     """Takes over from a run of other settings that never came to a checkpoint only a vocabulary that is named."""
     if begun_otherwise(run, config_text):
-        remove_tree(run / "plan.json")
+        for settled in (run / "plan.json", setup_path(run)):
+            remove_tree(settled)
         if given is None or given.resolve() != (run / "tokenizer").resolve():
             remove_tree(run / "tokenizer")
 

@@ -26,7 +26,7 @@ from ..checkpoint import (
     write_checkpoint,
 )
 from ..decoding.translator import check_tokenizer
-from ..device import describe_precision, own_device, pick_device, pick_precision
+from ..device import describe_precision, own_device, pick_device, processor_name
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
 from ..run_directory import checkpoint_path, checkpoint_step, list_checkpoints
@@ -38,9 +38,10 @@ from .optimizer import MovingAverage, Optimizer
 from .plan import Plan
 from .prepare import PreparedData, RunSettings, StoreBatches, subword_dropout
 from .randomness import seed_torch
-from .ranks import Ranks, joined
+from .ranks import joined
 from .reporter import Reporter
 from .schedule import same_up_to
+from .setup import Setup
 from .state import RunState, Saved
 from .validation import Validator
 
@@ -75,9 +76,10 @@ class Session:
         settings: The configuration.
         run: The run directory, locked.
         prepared: Vocabulary and data.
+        description: Of the model.
         reporter, interrupts: As in `run.train`.
         plan: How many steps the run has.
-        ranks: Who shares the work.
+        setup: What it is computed with.
     """
 
     def __init__(
@@ -85,22 +87,22 @@ class Session:
         settings: RunSettings,
         run: Path,
         prepared: PreparedData,
+        description: ModelDescription,
         reporter: Reporter,
         interrupts: Interrupts,
         plan: Plan,
-        ranks: Ranks,
+        setup: Setup,
     ) -> None:
-        self.ranks = ranks
+        self.setup, self.ranks = setup, setup.ranks
         self.settings, self.config = settings, settings.training
         self.run, self.prepared, self.reporter, self.interrupts = run, prepared, reporter, interrupts
         self.metrics, self.timing = LineLog(run / "metrics.jsonl"), LineLog(run / "timing.jsonl")
         self.device = own_device(pick_device(self.config.device).type)
-        self.dtype = pick_precision(self.config.precision, self.device)
         self.subword_dropout = subword_dropout(prepared.tokenizer, self.config, settings.model)
-        self.description = _describe(settings, prepared)
+        self.description = description
         seed_torch(self.config.seed, "weights")
         self.model = self.description.build().to(self.device)
-        self.optimizer = Optimizer(self.model, self.config, ranks=ranks, dtype=self.dtype)
+        self.optimizer = Optimizer(self.model, self.config, ranks=self.ranks, dtype=setup.muon_dtype)
         self.average: MovingAverage | None = None
         self.plan = plan
         self.progress = Progress()
@@ -166,9 +168,10 @@ class Session:
         checkpoint, state = saved.checkpoint, saved.state
         description = read_description(checkpoint)
         check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
-        if state.environment != self._environment():
+        before, now = _in_common(state.environment, self._environment())
+        if before != now:
             self.reporter.warn(
-                f"this run was on {_words(state.environment)} and continues on {_words(self._environment())}:"
+                f"this run was on {_words(before)} and continues on {_words(now)}:"
                 " the result will be as good, but not bit for bit the same"
             )
         load_weights(self.model, checkpoint, "model")
@@ -194,16 +197,17 @@ class Session:
         return self.plan.decide(progress.step, seconds_per_step, time.monotonic() - before)
 
     def _announce(self, max_steps: int | None) -> None:
-        precision = describe_precision(self.dtype, self.device)
+        precision = describe_precision(self.setup.dtype, self.device)
         steps = f"{max_steps:,} steps" if max_steps else f"as many steps as fit {self.config.max_time}"
         self.reporter.say(
-            f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self._workforce()}); {steps}"
+            f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self.setup.division}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
         )
-        if self.ranks.count > self.config.grad_accum_steps:
+        parts = self.config.grad_accum_steps * self.setup.division.parts
+        if self.ranks.count > parts:
             self.reporter.warn(
-                f"an update has {self.config.grad_accum_steps} batches for {self.ranks.count} processes, some of which"
-                f" have nothing to do; raise training.grad_accum_steps"
+                f"an update is divided into {parts} for {self.ranks.count} processes, some of which have nothing to do;"
+                " raise training.max_tokens_per_batch or training.grad_accum_steps"
             )
         if self.subword_dropout and not any(side.has_effect for side in self.subword_dropout):
             self.reporter.warn(
@@ -214,17 +218,14 @@ class Session:
         if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
             self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
 
-    def _workforce(self) -> str:
-        processes = f"{self.ranks.count} processes" if self.ranks.count > 1 else "1 process"
-        threads = self.ranks.threads or torch.get_num_threads()
-        return f"{processes} of {threads} thread{'s' if threads > 1 else ''}"
-
     def _start(self) -> Start:
         """What the other ranks need to stand where this one does."""
         return Start(
             config=self.config,
             device=self.device.type,
-            dtype=self.dtype,
+            dtype=self.setup.dtype,
+            muon_dtype=self.setup.muon_dtype,
+            parts=self.setup.division.parts,
             description=self.description,
             train_store=self.prepared.train.directory,
             subword_dropout=self.subword_dropout,
@@ -261,11 +262,12 @@ class Session:
             average=self.average,
             config=self.config,
             batches=batches,
-            dtype=self.dtype,
+            dtype=self.setup.dtype,
             progress=self.progress,
             max_steps=max_steps,
             hooks=hooks,
             ranks=self.ranks,
+            parts=self.setup.division.parts,
         )
         try:
             with self.interrupts.held():
@@ -325,9 +327,8 @@ class Session:
             "torch": torch.__version__,
             "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
             "processor": torch.backends.cpu.get_cpu_capability(),
-            "threads": self.ranks.threads or torch.get_num_threads(),
-            "ranks": self.ranks.count,
-            "precision": str(self.dtype).removeprefix("torch."),
+            "cpu": processor_name(),
+            **self.setup.environment(),
         }
 
 
@@ -341,11 +342,18 @@ def _without_dropout(config: ModelConfig) -> ModelConfig:
     return replace(config, dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
 
 
+def _in_common(*environments: dict[str, Any]) -> list[dict[str, Any]]:
+    """What all of them say: an earlier tfm said less."""
+    keys = set.intersection(*map(set, environments))
+    return [{key: value for key, value in each.items() if key in keys} for each in environments]
+
+
 def _words(environment: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in environment.items())
 
 
-def _describe(settings: RunSettings, prepared: PreparedData) -> ModelDescription:
+def describe_model(settings: RunSettings, prepared: PreparedData) -> ModelDescription:
+    """What `model.json` says of the model of a run."""
     tokenizer = prepared.tokenizer
     return ModelDescription(
         format=FORMAT_VERSION,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching import BatchSource, make_batch, plan_epoch
+from tfm.data.batching import Batch, BatchSource, make_batch, plan_epoch
 from tfm.data.corpus import Corpus, Pair
 from tfm.data.padding import pad_sources
 from tfm.data.store import Limits, TokenStore, build_store
@@ -194,6 +194,28 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
         for row, ids in zip(rows.tolist(), source.load(epoch, index).src, strict=True)
     }
     assert len(seen) > 2 * len(store)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_parts_are_the_batch(store: TokenStore, tokenizer: Tokenizer, rate: float, parts: int) -> None:
+    """In their own pieces or others, each row is in one part, and all parts have about as many rows."""
+    dropout = (SubwordDropout(tokenizer.src, rate, 50), SubwordDropout(tokenizer.tgt, rate, 50)) if rate else None
+    source = BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout)
+
+    def rows(batch: Batch) -> list[tuple[list[int], list[int]]]:
+        def strip(ids: list[int]) -> list[int]:
+            return [token for token in ids if token != PAD_ID]
+
+        return [(strip(s), strip(t)) for s, t in zip(batch.src.tolist(), batch.tgt_out.tolist(), strict=True)]
+
+    for index in range(5):
+        whole = source.load(1, index)
+        found = [part for number in range(parts) if (part := source.load_part(1, index, number, parts)) is not None]
+        assert sorted(row for part in found for row in rows(part)) == sorted(rows(whole))
+        assert sum(part.num_tokens for part in found) == whole.num_tokens
+        sizes = [len(part.src) for part in found]
+        assert len(sizes) == min(parts, len(whole.src)) and max(sizes) - min(sizes) <= 1
 
 
 def test_every_batch_has_a_stream_of_random_numbers_of_its_own(store: TokenStore) -> None:

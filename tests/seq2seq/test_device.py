@@ -1,13 +1,22 @@
 """Devices and precisions, on machines that are made up."""
 
 import ctypes
+import os
+import platform
 import sys
 
 import pytest
 import torch
 
 from tfm.data.errors import UsageError
-from tfm.seq2seq.device import keep_freed_memory, own_device, pick_device, pick_precision
+from tfm.seq2seq.device import (
+    computes_bf16,
+    describe_processor,
+    keep_freed_memory,
+    own_device,
+    physical_memory,
+    pick_device,
+)
 
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
 
@@ -19,7 +28,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, *, cuda: bool = False, mps: bool = 
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: emulated_everywhere[including_emulation]
     )
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": bf16})
 
 
 def test_auto_takes_cuda_then_mps_then_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,39 +57,28 @@ def test_a_device_that_does_not_exist_is_refused(name: str) -> None:
         pick_device(name)
 
 
-@pytest.mark.parametrize("device", [CPU, CUDA, MPS])
-def test_fp32_is_fp32_everywhere(monkeypatch: pytest.MonkeyPatch, device: torch.device) -> None:
-    machine(monkeypatch, bf16=True)
-    assert pick_precision("fp32", device) == torch.float32
-
-
-@pytest.mark.parametrize("device", [CPU, CUDA])
-@pytest.mark.parametrize("fast", [True, False])
-def test_auto_takes_bf16_where_the_hardware_multiplies_it(
-    monkeypatch: pytest.MonkeyPatch, device: torch.device, fast: bool
+@pytest.mark.parametrize(("kind", "fast"), [(CUDA, True), (MPS, False), (CPU, False)])
+def test_bf16_is_for_gpus_whose_hardware_computes_it(
+    monkeypatch: pytest.MonkeyPatch, kind: torch.device, fast: bool
 ) -> None:
-    machine(monkeypatch, bf16=fast)
-    assert pick_precision("auto", device) == (torch.bfloat16 if fast else torch.float32)
+    machine(monkeypatch, cuda=True, mps=True, bf16=True)
+    assert computes_bf16(kind) == fast
+    machine(monkeypatch, cuda=True, mps=True, bf16=False)
+    assert not computes_bf16(kind)
 
 
-def test_auto_on_mps_is_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(monkeypatch, mps=True, bf16=True)
-    assert pick_precision("auto", MPS) == torch.float32
+def test_a_processor_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": "A Processor"})
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert describe_processor() == "A Processor (AVX2)"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    assert describe_processor() == f"{platform.machine()} (AVX2)"
 
 
-@pytest.mark.parametrize("capability", ["avx512_bf16", "amx_bf16"])
-def test_either_instruction_set_makes_bf16_fast(monkeypatch: pytest.MonkeyPatch, capability: str) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {capability: True})
-    assert pick_precision("auto", CPU) == torch.bfloat16
-
-
-def test_bf16_may_be_emulated_on_a_cpu_but_not_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(monkeypatch)
-    assert pick_precision("bf16", CPU) == torch.bfloat16
-    with pytest.raises(UsageError, match="use --precision fp32"):
-        pick_precision("bf16", CUDA)
-    machine(monkeypatch, bf16=True)
-    assert pick_precision("bf16", CUDA) == torch.bfloat16
+def test_memory_is_told_in_bytes_where_the_system_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (physical_memory() or 0) > 1 << 28
+    monkeypatch.delattr(os, "sysconf")
+    assert physical_memory() is None
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")

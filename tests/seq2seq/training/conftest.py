@@ -29,6 +29,7 @@ TINY: dict[str, Any] = {
         "max_tokens_per_batch": 128,
         "grad_accum_steps": 2,
         "ranks": 1,
+        "precision": "bf16",  # what is faster may be another one the next time
         "learning_rate": 0.01,
         "warmup_steps": 4,
         "subword_dropout": 0.1,

@@ -2,7 +2,7 @@
 
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -33,16 +33,20 @@ class FixedBatches:
         del epoch
         return len(self.batches)
 
-    def load(self, epoch: int, index: int) -> TensorBatch:
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
         del epoch
-        return self.batches[index]
+        batch, rows = self.batches[index], slice(part, None, parts)
+        if part >= len(batch.src):
+            return None
+        out = batch.tgt_out[rows]
+        return TensorBatch(batch.src[rows], batch.tgt_in[rows], out, int((out != 0).sum()))
 
 
 def batch(*rows: int) -> TensorBatch:
     return to_tensors(make_batch([PAIRS[row] for row in rows]), torch.device("cpu"))
 
 
-def build_model(dropout: float = 0.0) -> Transformer:
+def build_model(dropout: float = 0.0, norm_order: Literal["pre", "post"] = "pre") -> Transformer:
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "d_model": 32,
@@ -51,7 +55,7 @@ def build_model(dropout: float = 0.0) -> Transformer:
         "num_encoder_layers": 1,
         "num_decoder_layers": 1,
     }
-    config = ModelConfig(**sizes, max_seq_len=12, dropout=dropout, norm_order="pre")
+    config = ModelConfig(**sizes, max_seq_len=12, dropout=dropout, norm_order=norm_order)
     return Transformer(config, src_vocab_size=12, tgt_vocab_size=12, shared_vocab=True)
 
 
@@ -98,6 +102,26 @@ def test_accumulated_batches_give_the_gradient_of_one_batch_of_all_their_tokens(
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("norm_order", ["pre", "post"])
+def test_parts_give_the_gradient_of_the_whole_batch(norm_order: Any) -> None:
+    """Six sentences in 1, 2, 4 and 8 parts, the last two of which are empty; dropout off, fp32."""
+    rng = torch.Generator().manual_seed(3)
+    lengths = [(9, 7), (8, 8), (3, 9), (9, 2), (5, 5), (7, 6)]
+    words = lambda length: torch.randint(5, 12, (length,), generator=rng).tolist()  # noqa: E731
+    whole = to_tensors(make_batch([(words(s), words(t)) for s, t in lengths]), torch.device("cpu"))
+    gradients: list[torch.Tensor] = []
+    for parts in (1, 2, 4, 8):
+        model = build_model(norm_order=norm_order)
+        training = trainer(model, FixedBatches(whole, batch(0, 1)), grad_accum_steps=2, max_steps=1, max_grad_norm=0.0)
+        training.parts = parts
+        training.run()
+        assert training.progress.tokens == whole.num_tokens + batch(0, 1).num_tokens
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    assert gradients[0].norm() > 0.1
+    for gradient in gradients[1:]:
+        torch.testing.assert_close(gradient, gradients[0], rtol=0, atol=1e-5)
+
+
 def test_the_last_update_of_an_epoch_takes_the_batches_that_are_left() -> None:
     training = trainer(build_model(), FixedBatches(batch(0), batch(1), batch(2)), max_steps=4, grad_accum_steps=2)
     training.run()
@@ -109,9 +133,9 @@ def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monke
     events: list[str] = []
 
     class Recorded(FixedBatches):
-        def load(self, epoch: int, index: int) -> TensorBatch:
+        def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
             events.append(f"load {epoch}.{index}")
-            return super().load(epoch, index)
+            return super().load_part(epoch, index, part, parts)
 
     waiting = GradientBuffer.normalise
 

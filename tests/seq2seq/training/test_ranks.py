@@ -13,16 +13,15 @@ import pytest
 import torch
 
 from tfm.configs import render_config
-from tfm.data.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged, UsageError
+from tfm.data.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged
 from tfm.seq2seq.checkpoint import read_tensors
 from tfm.seq2seq.evaluation.loss import TensorBatch
 from tfm.seq2seq.run_directory import list_checkpoints
 from tfm.seq2seq.training import ranks as ranks_module
-from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.interrupts import Interrupts
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.plan import Plan
-from tfm.seq2seq.training.ranks import Ranks, joined, planned_ranks
+from tfm.seq2seq.training.ranks import Ranks, joined, using_threads
 
 from .conftest import Configure, Recorder, TrainTiny
 
@@ -91,29 +90,16 @@ def test_torchruns_processes_are_ranks(train_tiny: TrainTiny, configure: Configu
     assert again.stderr.count("already finished at step 6") == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "cores", "count", "threads"),
-    [
-        ({"grad_accum_steps": 1}, 8, 1, None),
-        ({"grad_accum_steps": 2}, 8, 2, 4),
-        ({"grad_accum_steps": 8}, 2, 2, 1),
-        ({"grad_accum_steps": 6}, 4, 3, 1),  # four would be as slow: 2, 2, 1, 1
-        ({"grad_accum_steps": 8, "ranks": 4}, 2, 4, 1),
-        ({"grad_accum_steps": 8, "ranks": 1}, 2, 1, None),
-    ],
-)
-def test_ranks_divide_the_cores(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, int], cores: int, count: int, threads: int | None
-) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
-    config = TrainingConfig(**settings)  # pyright: ignore[reportArgumentType]
-    assert planned_ranks(config, torch.device("cpu")) == Ranks(0, count, threads)
-
-
-def test_a_gpu_is_not_divided() -> None:
-    assert planned_ranks(TrainingConfig(grad_accum_steps=4), torch.device("cuda")) == Ranks()
-    with pytest.raises(UsageError, match="torchrun"):
-        planned_ranks(TrainingConfig(ranks=2), torch.device("cuda"))
+@pytest.mark.parametrize("count", [1, 3])
+def test_threads_are_set_inside_and_given_back(count: int) -> None:
+    before = torch.get_num_threads()
+    ranks = Ranks(0, count, before + 1)
+    with joined(ranks) if count == 1 else using_threads(ranks.threads):
+        assert torch.get_num_threads() == before + 1
+        with ranks.others_idle():
+            assert torch.get_num_threads() == (before + 1) * count
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
 
 
 def test_shares_are_a_partition() -> None:
@@ -128,7 +114,7 @@ def test_more_ranks_than_batches_is_said_and_right(train_tiny: TrainTiny, tmp_pa
     train_tiny(tmp_path / "together", ranks=3, grad_accum_steps=1, max_steps=4, precision="fp32", reporter=reporter)
     train_tiny(tmp_path / "alone", ranks=1, grad_accum_steps=1, max_steps=4, precision="fp32")
     assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
-    assert any("grad_accum_steps" in warning for warning in reporter.warned)
+    assert any("divided into 1 for 3 processes" in warning for warning in reporter.warned)
 
 
 def test_divergence_is_the_leaders_to_say(train_tiny: TrainTiny, tmp_path: Path) -> None:

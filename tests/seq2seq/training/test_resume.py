@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
@@ -15,6 +16,7 @@ from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.checkpoint import best_checkpoint
 from tfm.seq2seq.run_directory import checkpoint_path, checkpoint_step, list_checkpoints
 from tfm.seq2seq.training.interrupts import Interrupts
+from tfm.seq2seq.training.ranks import using_threads
 from tfm.seq2seq.training.session import Session
 
 STEPS = 24
@@ -165,14 +167,28 @@ def test_changed_data_are_refused(train_tiny: Any, configure: Any, corpus: Any, 
         source.write_text(text, encoding="utf-8")
 
 
-def test_another_thread_count_is_warned_of(
-    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_thread_count_is_warned_of(uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any) -> None:
+    """Begun on two cores, continued on one."""
     run = tmp_path / "run"
     shutil.copytree(uninterrupted, run)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 64)
-    train_tiny(run, reporter=recorder, max_steps=25)
-    assert any("not bit for bit" in text and "threads 64" in text for text in recorder.warned)
+    with using_threads(1):
+        train_tiny(run, reporter=recorder, max_steps=25)
+    assert any("not bit for bit" in text and "threads 1" in text for text in recorder.warned)
+
+
+@pytest.mark.parametrize("ranks", [1, None])
+def test_more_threads_than_before_are_left_alone(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any, ranks: int | None
+) -> None:
+    """Continued on a machine of more cores, a run computes with as many threads as it began with."""
+    shutil.copytree(checkpoint_path(uninterrupted, 8), checkpoint_path(tmp_path / "run", 8))
+    for name in ("config.yaml", "setup.json", "metrics.jsonl", "timing.jsonl", "tokenizer", "cache"):
+        part = uninterrupted / name
+        (shutil.copytree if part.is_dir() else shutil.copy)(part, tmp_path / "run" / name)
+    with using_threads(torch.get_num_threads() + 1):
+        train_tiny(tmp_path / "run", reporter=recorder, ranks=ranks)
+    assert not any("not bit for bit" in text for text in recorder.warned)
+    assert fingerprint(tmp_path / "run") == fingerprint(uninterrupted)
 
 
 def test_two_processes_never_train_in_one_directory(train_tiny: Any, tmp_path: Path) -> None:
