@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -61,6 +61,11 @@ class Contestant:
     settings: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+
+
+def under(contestant: Contestant, environment: dict[str, str]) -> Contestant:
+    """The same contestant with more variables in its environment."""
+    return replace(contestant, environment=contestant.environment | environment)
 
 
 class Memory(NamedTuple):
@@ -305,14 +310,22 @@ def _commit() -> str:
 
 
 def _processor() -> str:
-    name, flags = platform.processor() or platform.machine(), ""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        fields = [line.partition(":") for line in information.read_text().splitlines()]
-        name = next((value.strip() for key, _, value in fields if key.strip() == "model name"), name)
-        flags = next((value for key, _, value in fields if key.strip() == "flags"), "")
-    fast = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if flag in flags.split()]
+    name = _of_processor("model name") or platform.processor() or platform.machine()
+    fast = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if flag in processor_flags()]
     return name + (f" ({', '.join(fast)})" if fast else "")
+
+
+def processor_flags() -> list[str]:
+    """The instructions that Linux lists for the processor; none elsewhere."""
+    return _of_processor("flags").split()
+
+
+def _of_processor(key: str) -> str:
+    information = Path("/proc/cpuinfo")
+    if not information.exists():
+        return ""
+    fields = [line.partition(":") for line in information.read_text().splitlines()]
+    return next((value.strip() for name, _, value in fields if name.strip() == key), "")
 
 
 def _memory() -> str:

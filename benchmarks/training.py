@@ -32,6 +32,7 @@ from common import (
     run_in_turn,
     script,
     spread,
+    under,
 )
 from corpora import Files, add_corpus_argument, find_corpus, head
 
@@ -124,7 +125,15 @@ def prepare(files: Files, size: str, tokens: int, folder: Path) -> Prepared:
 def marian(
     name: str, prepared: Prepared, seconds: float, *, tuned: bool, precision: str = "fp32", attention: str = "default"
 ) -> Contestant:
-    """A contestant of transformers."""
+    """A contestant of transformers.
+
+    Args:
+        name: Its name.
+        prepared: What it trains on.
+        seconds: How long, the first third left out.
+        tuned: Whether its settings are those of somebody who has looked for them.
+        precision, attention: Settings.
+    """
     batches, optimizer = ("sorted", "fused") if tuned else ("shuffled", "default")
     settings = f"{precision}, attention {attention}, {batches} batches, AdamW {optimizer}"
     return Contestant(
@@ -147,13 +156,30 @@ def marian(
     )
 
 
-def best_marian(prepared: Prepared, seconds: float, trial_seconds: float) -> Contestant:
-    """The fastest of its variants, each tried once."""
+def best_marian(
+    prepared: Prepared,
+    seconds: float,
+    trial_seconds: float,
+    precisions: Sequence[str] = ("fp32", "bf16"),
+    environment: dict[str, str] | None = None,
+) -> Contestant:
+    """The fastest of its variants, each tried once.
+
+    Args:
+        prepared: What it trains on.
+        seconds: How long it trains as a contestant.
+        trial_seconds: How long in a trial.
+        precisions: To try.
+        environment: Variables of its process.
+    """
+
+    def variant(name: str, seconds: float, precision: str, attention: str) -> Contestant:
+        contestant = marian(name, prepared, seconds, tuned=True, precision=precision, attention=attention)
+        return under(contestant, environment or {})
+
     trials = {
-        f"{precision}, {attention}": marian(
-            f"{precision}, {attention}", prepared, trial_seconds, tuned=True, precision=precision, attention=attention
-        )
-        for precision in ("fp32", "bf16")
+        f"{precision}, {attention}": variant(f"{precision}, {attention}", trial_seconds, precision, attention)
+        for precision in precisions
         for attention in ("eager", "sdpa")
     }
     results = run_in_turn(list(trials.values()), rounds=1)
@@ -161,7 +187,7 @@ def best_marian(prepared: Prepared, seconds: float, trial_seconds: float) -> Con
     rows = [(name, f"{speed:,.0f}") for name, speed in speeds.items()]
     note(f"Best settings of transformers, one trial each:\n\n{markdown_table(('settings', 'tokens/s'), rows)}")
     precision, attention = max(speeds, key=speeds.__getitem__).split(", ")
-    return marian(BEST, prepared, seconds, tuned=True, precision=precision, attention=attention)
+    return variant(BEST, seconds, precision, attention)
 
 
 def tfm(prepared: Prepared, seconds: float, settings: Sequence[str]) -> Contestant:

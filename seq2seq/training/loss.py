@@ -87,7 +87,10 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
             if grad_bias is not None:
                 grad_bias += grad.sum(dim=0, dtype=grad_bias.dtype)
             torch.mm(grad, matrix, out=grad_rows[start : start + CHUNK_ROWS])
-            grad_weight += grad.T @ chunk
+            if grad.dtype == grad_weight.dtype:
+                grad_weight.addmm_(grad.T, chunk)
+            else:
+                grad_weight += grad.T @ chunk
         grad_weight -= uniform * rows.float().sum(dim=0)
         grad_hidden = torch.zeros_like(hidden)
         grad_hidden[counted] = grad_rows - (uniform * weight.sum(dim=0)).to(rows.dtype)
