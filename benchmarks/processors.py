@@ -1,4 +1,4 @@
-"""tfm beside transformers on several kinds of processor: training and decoding, as far as this machine can be each of them.
+"""tfm beside transformers on several kinds of processor, as far as this machine can be each of them.
 
 A processor with newer instructions does as if it were an older one, by the variables that torch, oneDNN and MKL read:
 
@@ -7,7 +7,7 @@ A processor with newer instructions does as if it were an older one, by the vari
     AVX512-BF16    AMD since Zen 4, Intel since Cooper Lake
     AMX            Intel's servers since Sapphire Rapids
 
-In each of them, and for each size of model, `tfm train` as it comes stands beside the fastest settings of transformers, and
+For each kind and each size of model, `tfm train` as it comes stands beside the fastest settings of transformers, and
 `Translator.translate` beside `generate`. The limit is the time that the matrix products of a training step take alone.
 """
 
@@ -39,20 +39,14 @@ from corpora import Files, add_corpus_argument, find_corpus, head
 from decoding import OURS, SEARCHES, Task, describe, train_model, transformers
 from training import BEST, SIZES, best_marian, prepare, tfm
 
+VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 KINDS = {
-    "AVX2": ("avx2", {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}),
-    "AVX-512": (
-        "avx512f",
-        {
-            "ATEN_CPU_CAPABILITY": "avx512",
-            "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI",
-            "MKL_ENABLE_INSTRUCTIONS": "AVX512",
-        },
-    ),
-    "AVX512-BF16": ("avx512_bf16", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512"}),
-    "AMX": ("amx_bf16", {}),
+    "AVX2": ("avx2", ("avx2", "AVX2", "AVX2")),
+    "AVX-512": ("avx512f", ("avx512", "AVX512", "AVX512_CORE_VNNI")),
+    "AVX512-BF16": ("avx512_bf16", ("avx512", "AVX512", "AVX512_CORE_BF16")),
+    "AMX": ("amx_bf16", ("avx512", "AVX512", "AVX512_CORE_AMX")),
 }
-"""The flag by which Linux says that a processor can be of this kind, and the variables that make it one."""
+"""The flag by which Linux says that a processor can be of this kind, and the values of `VARIABLES` that make it one."""
 EMULATED = ("AVX2", "AVX-512")
 """Kinds without bf16 instructions, where transformers is not tried in bf16: it takes some 20 times as long."""
 CORES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -67,7 +61,7 @@ def kinds_here() -> list[str]:
 
 def variables(kind: str) -> dict[str, str]:
     """The environment of a kind."""
-    return KINDS[kind][1] if kind in KINDS else {}
+    return dict(zip(VARIABLES, KINDS[kind][1], strict=True)) if kind in KINDS else {}
 
 
 def training(kind: str, size: str, files: Files, options: argparse.Namespace) -> list[str]:
@@ -82,10 +76,10 @@ def training(kind: str, size: str, files: Files, options: argparse.Namespace) ->
     results = run_in_turn(contestants, options.rounds)
     setup = json.loads((prepared.folder / "timed" / "setup.json").read_text())
     ours = f"{setup['precision']} ({', '.join(f'{rate:.0f}' for rate in setup['rates']['layers'].values())})"
-    theirs = contestants[0].settings.partition(", shuffled")[0].partition(", sorted")[0] if len(contestants) > 1 else ""
+    theirs = ", ".join(contestants[0].settings.split(", ")[:2]) if len(contestants) > 1 else ""
     speeds = compared(results, BEST, "tokens_per_second")
-    limits = [limit(kind, size, precision, options) for precision in ("fp32", setup["precision"])]
-    return [kind, size, ours, theirs, *speeds, *limits[: 1 if setup["precision"] == "fp32" else 2]]
+    limits = [limit(kind, size, precision, options) for precision in dict.fromkeys(("fp32", setup["precision"]))]
+    return [kind, size, ours, theirs, *speeds, *limits]
 
 
 def compared(results: Results, peer: str, key: str) -> list[str]:
@@ -129,7 +123,7 @@ def decoding_task(files: Files, options: argparse.Namespace) -> tuple[Task, list
 
 
 def processes_table() -> str:
-    """What `tfm train` would start on machines of 1 to 64 cores, memory enough: processes x threads, parts of a batch."""
+    """What `tfm train` would start on 1 to 64 cores, if memory allows: processes x threads, parts of a batch."""
     import torch
 
     from tfm.configs import load_config, parse_config
@@ -148,7 +142,7 @@ def processes_table() -> str:
         found = [divide(cores, **update, overhead=part_overhead(layer_matrices(model))) for cores in CORES]
         parts = f"{config.grad_accum_steps} x {config.max_tokens_per_batch:,}"
         rows.append([f"`{name}`", parts, *(f"{each.ranks} x {each.threads}, {each.parts}" for each in found)])
-    return markdown_table(["preset", "batches x tokens", *(f"{cores} cores" for cores in CORES)], rows)
+    return markdown_table(["preset", "batches x tokens", "1 core", *(f"{cores} cores" for cores in CORES[1:])], rows)
 
 
 def main() -> None:

@@ -4,11 +4,14 @@ import ctypes
 import os
 import platform
 import sys
+from pathlib import Path
 
 import torch
 
 from ..data.errors import UsageError
 
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux tells a container how many bytes it may use."""
 _TELL_MALLOC = "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"
 
 
@@ -68,11 +71,15 @@ def describe_precision(dtype: torch.dtype, device: torch.device) -> str:
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory that this machine has; None where the system does not tell."""
+    """Bytes of memory that this machine, or the container in it, has; None where the system does not tell."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+    try:
+        return min(memory, int(CONTAINER_LIMIT.read_text()))
+    except (ValueError, OSError):  # no limit is the word "max"
+        return memory
 
 
 def keep_freed_memory() -> None:

@@ -24,11 +24,13 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfl
 Shapes = Counter[tuple[int, int]]
 """How many matrices there are of each shape."""
 
-MULTIPLICATIONS = 300_000_000
-"""About so many are made in either precision each time: some hundredths of a second. A larger model gets fewer rows."""
+MULTIPLICATIONS = 200_000_000
+"""About so many are made with a matrix at a time, in a hundredth of a second: a large one is timed with fewer rows."""
 _FEWEST_ROWS = 64
-_MOST_COLUMNS = 8192
+_LARGEST_OUTPUT = 8192
 """A larger vocabulary is timed as one of this size."""
+_LARGEST_MUON = 512, 2048
+"""A larger matrix of Muon is timed as one of this size."""
 _ROUNDS = 3
 _SECONDS = 0.02
 """Each product is timed so often in either precision, in turn, and for at least so long; the fastest time counts."""
@@ -60,7 +62,7 @@ class _Work(NamedTuple):
         prepare: Given the precision, makes the function that does it.
     """
 
-    times: int
+    times: float
     operations: float
     prepare: Callable[[torch.dtype], Callable[[], object]]
 
@@ -82,21 +84,18 @@ def time_layers(matrices: Shapes, tokens: int) -> Rates:
     Each matrix takes part in three: with the input, with the gradient of the output, and that of these two with each
     other. The loss makes the output layer's in chunks of `CHUNK_ROWS`; no more rows are timed.
     """
-    timed: Shapes = Counter()
-    for (inner, outer), count in matrices.items():
-        timed[inner, min(outer, _MOST_COLUMNS)] += count
-    affordable = MULTIPLICATIONS // (3 * sum(inner * outer for inner, outer in timed))
-    rows = min(max(affordable, _FEWEST_ROWS), CHUNK_ROWS, tokens)
 
-    def prepare(inner: int, outer: int, dtype: torch.dtype) -> Callable[[], tuple[Tensor, ...]]:
+    def prepare(rows: int, inner: int, outer: int, dtype: torch.dtype) -> Callable[[], tuple[Tensor, ...]]:
         shapes = (rows, inner), (outer, inner), (rows, outer)
         x, weight, grad = (torch.ones(shape, dtype=dtype) for shape in shapes)
         return lambda: (F.linear(x, weight), grad @ weight, grad.T @ x)
 
-    return _time(
-        _Work(count, 6 * rows * inner * outer, partial(prepare, inner, outer))
-        for (inner, outer), count in _small_first(timed)
-    )
+    works: list[_Work] = []
+    for (inner, outer), count in _small_first(matrices, (math.inf, _LARGEST_OUTPUT)):
+        affordable = MULTIPLICATIONS // (3 * inner * outer)
+        rows = min(max(affordable, _FEWEST_ROWS), CHUNK_ROWS, tokens)
+        works.append(_Work(count * tokens / rows, 6 * rows * inner * outer, partial(prepare, rows, inner, outer)))
+    return _time(works)
 
 
 def time_muon(matrices: Shapes) -> Rates:
@@ -108,45 +107,53 @@ def time_muon(matrices: Shapes) -> Rates:
 
     return _time(
         _Work(count, 4 * rows * rows * columns + 2 * rows**3, partial(prepare, rows, columns))
-        for (rows, columns), count in _small_first(matrices)
+        for (rows, columns), count in _small_first(matrices, _LARGEST_MUON)
     )
 
 
-def _small_first(matrices: Shapes) -> list[tuple[tuple[int, int], int]]:
-    """In an order in which arithmetic that is emulated is found out soon."""
-    return sorted(matrices.items(), key=lambda item: math.prod(item[0]))
+def _small_first(matrices: Shapes, largest: tuple[float, float]) -> list[tuple[tuple[int, int], int]]:
+    """The matrices, none larger than that, in an order in which arithmetic that is emulated is found out soon."""
+    cut: Shapes = Counter()
+    for shape, count in matrices.items():
+        rows, columns = (int(min(size, most)) for size, most in zip(shape, largest, strict=True))
+        cut[rows, columns] += count
+    return sorted(cut.items(), key=lambda item: math.prod(item[0]))
 
 
 def _time(works: Iterable[_Work]) -> Rates:
-    operations, fp32, bf16 = 0.0, 0.0, 0.0
+    """The rates over all works; that of bf16 over the first of them, if it is hopeless there."""
+    timed: list[Precision] = ["fp32", "bf16"]
+    operations, seconds = (dict.fromkeys(timed, 0.0) for _ in range(2))
     for work in works:
-        seconds = _fastest_seconds(*(work.prepare(DTYPES[name]) for name in ("fp32", "bf16")))
-        operations += work.times * work.operations
-        fp32 += work.times * seconds[0]
-        bf16 += work.times * seconds[1]
-        if _hopeless(fp32, bf16):
-            break
-    return Rates(operations / fp32 / 1e9, operations / bf16 / 1e9)
+        fastest = _fastest_seconds([work.prepare(DTYPES[precision]) for precision in timed])
+        for precision, taken in zip(timed, fastest, strict=True):
+            operations[precision] += work.times * work.operations
+            seconds[precision] += work.times * taken
+        if _hopeless(fastest):
+            timed = ["fp32"]
+    rates = {precision: operations[precision] / seconds[precision] / 1e9 for precision in seconds}
+    return Rates(**rates)
 
 
-def _fastest_seconds(in_fp32: Callable[[], object], in_bf16: Callable[[], object]) -> list[float]:
-    """How long the two take, at best."""
-    seconds = [math.inf, math.inf]
-    for function in (in_fp32, in_bf16):
+def _fastest_seconds(functions: list[Callable[[], object]]) -> list[float]:
+    """How long each takes, at best."""
+    seconds = [math.inf] * len(functions)
+    for function in functions:
         function()  # the first call prepares the code for these shapes
     rounds, total = 0, 0.0
     while rounds < _ROUNDS or total < _SECONDS:
-        for index, function in enumerate((in_fp32, in_bf16)):
+        for index, function in enumerate(functions):
             start = clock()
             function()
             taken = clock() - start
             seconds[index] = min(seconds[index], taken)
             total += taken
         rounds += 1
-        if _hopeless(*seconds):
+        if rounds > 1 and _hopeless(seconds):  # not after one round: a pause of the machine would decide
             break
     return seconds
 
 
-def _hopeless(fp32: float, bf16: float) -> bool:
-    return bf16 > _HOPELESS * fp32
+def _hopeless(fastest: list[float]) -> bool:
+    """Whether the second, bf16, is far behind the first."""
+    return len(fastest) > 1 and fastest[1] > _HOPELESS * fastest[0]

@@ -41,7 +41,7 @@ from .randomness import seed_torch
 from .ranks import joined
 from .reporter import Reporter
 from .schedule import same_up_to
-from .setup import Setup
+from .setup import Setup, in_todays_words
 from .state import RunState, Saved
 from .validation import Validator
 
@@ -168,7 +168,7 @@ class Session:
         checkpoint, state = saved.checkpoint, saved.state
         description = read_description(checkpoint)
         check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run / "tokenizer")
-        before, now = _in_common(state.environment, self._environment())
+        before, now = in_todays_words(state.environment), self._environment()
         if before != now:
             self.reporter.warn(
                 f"this run was on {_words(before)} and continues on {_words(now)}:"
@@ -203,11 +203,10 @@ class Session:
             f"{self.model.num_parameters():,} parameters on {self.device} ({precision}, {self.setup.division}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
         )
-        parts = self.config.grad_accum_steps * self.setup.division.parts
-        if self.ranks.count > parts:
+        shares = self.config.grad_accum_steps * self.setup.division.parts
+        if self.ranks.count > shares:
             self.reporter.warn(
-                f"an update is divided into {parts} for {self.ranks.count} processes, some of which have nothing to do;"
-                " raise training.max_tokens_per_batch or training.grad_accum_steps"
+                f"an update of this run has {shares} parts: of {self.ranks.count} processes some have nothing to do"
             )
         if self.subword_dropout and not any(side.has_effect for side in self.subword_dropout):
             self.reporter.warn(
@@ -340,12 +339,6 @@ def _happened(record: dict[str, Any], progress: Progress) -> bool:
 
 def _without_dropout(config: ModelConfig) -> ModelConfig:
     return replace(config, dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
-
-
-def _in_common(*environments: dict[str, Any]) -> list[dict[str, Any]]:
-    """What all of them say: an earlier tfm said less."""
-    keys = set.intersection(*map(set, environments))
-    return [{key: value for key, value in each.items() if key in keys} for each in environments]
 
 
 def _words(environment: dict[str, Any]) -> str:

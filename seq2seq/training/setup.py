@@ -6,7 +6,7 @@ anew, a run that was stopped might go on in another precision, and not be, bit f
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import nn
 
 from ...data.errors import UsageError
 from ...data.files import replace_json
-from ..device import computes_bf16, describe_processor, physical_memory
+from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from .config import TrainingConfig
 from .division import Division, affordable_ranks, divide, part_overhead
 from .products import DTYPES, Precision, Rates, layer_matrices, muon_matrices, time_layers, time_muon
@@ -32,6 +32,7 @@ class Setup:
         precision: Of activations and of the products of layers and loss.
         muon_precision: Of Muon's products.
         division: Processes, their threads, and parts of each batch.
+        device: For which it was settled: `cpu`, `cuda` or `mps`.
         processor: On which it was settled.
         rates: GFLOP/s that were measured to choose precisions, by what was multiplied; none where nothing was.
     """
@@ -39,6 +40,7 @@ class Setup:
     precision: Precision
     muon_precision: Precision
     division: Division
+    device: str
     processor: str
     rates: dict[str, Rates] = field(default_factory=dict)
 
@@ -79,7 +81,9 @@ def read_setup(run: Path) -> Setup | None:
     try:
         content = json.loads(setup_path(run).read_text(encoding="utf-8"))
         rates = {name: Rates(**rates) for name, rates in content.pop("rates").items()}
-        return Setup(division=Division(**content.pop("division")), rates=rates, **content)
+        setup = Setup(division=Division(**content.pop("division")), rates=rates, **content)
+        known = {setup.precision, setup.muon_precision} <= DTYPES.keys()
+        return setup if known and min(asdict(setup.division).values()) >= 1 else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -93,7 +97,7 @@ def describe_setup(run: Path, environment: dict[str, Any]) -> dict[str, Any]:
     """
     described = dict(environment)
     if (setup := read_setup(run)) is not None:
-        described |= {name: _words(rates) for name, rates in setup.rates.items()} | {"processor": setup.processor}
+        described |= {name: _words(rates) for name, rates in setup.rates.items()} | {"settled on": setup.processor}
     return described
 
 
@@ -107,8 +111,8 @@ def settle(
 ) -> Setup:
     """The setup of a start: what the run keeps, else what serves this machine, which the run keeps from now on.
 
-    Precision and ranks that are configured have the last word. Processes are divided anew where there are fewer cores
-    than the run was begun with.
+    Precision and ranks that are configured have the last word. Where this machine has too few cores or too little
+    memory for the processes that the run keeps, it gets others. On another kind of device all is settled anew.
 
     Args:
         run: Its directory.
@@ -124,16 +128,16 @@ def settle(
     check_device(config, device)
     with torch.device("meta"):
         model = build_model()
-    kept = _kept(run, saved)
+    kept = _kept(run, saved, device)
     division = divide_update(config, model, device, kept.division if kept else None)
     if config.precision != "auto":
-        setup = Setup(config.precision, config.precision, division, describe_processor())
+        setup = Setup(config.precision, config.precision, division, device.type, describe_processor())
     elif kept is not None:
-        return Setup(kept.precision, kept.muon_precision, division, kept.processor, kept.rates)
+        setup = replace(kept, division=division)
     else:
         setup = _fastest(config, model, device, division, reporter)
-    if kept is None:
-        replace_json(setup_path(run), setup.as_json())
+    if kept is None or not setup_path(run).exists():
+        replace_json(setup_path(run), (kept or setup).as_json())
     return setup
 
 
@@ -149,26 +153,39 @@ def check_device(config: TrainingConfig, device: torch.device) -> None:
         raise UsageError("this GPU does not compute bf16; use --precision fp32")
 
 
-def _kept(run: Path, saved: Saved | None) -> Setup | None:
-    """What the run has been computed with; a run without a checkpoint has not, on another processor."""
+def _kept(run: Path, saved: Saved | None, device: torch.device) -> Setup | None:
+    """What the run keeps, if it is for this kind of device and, where there is no checkpoint, for this processor."""
     setup = read_setup(run)
-    if saved is None:
-        return setup if setup is not None and setup.processor == describe_processor() else None
-    return setup or _of_environment(saved.state.environment)
+    if setup is None and saved is not None:
+        setup = _of_environment(saved.state.environment)
+    if setup is None or setup.device != device.type:
+        return None
+    return setup if saved is not None or setup.processor == describe_processor() else None
 
 
 def _of_environment(environment: dict[str, Any]) -> Setup:
-    """The setup that a checkpoint was made with, for runs that keep none."""
-    precision: Precision = "bf16" if environment["precision"] == "bfloat16" else "fp32"
-    muon: Precision = "bf16" if environment.get("muon_precision", environment["precision"]) == "bfloat16" else "fp32"
-    division = Division(environment["ranks"], environment["threads"], environment.get("parts", 1))
-    return Setup(precision, muon, division, environment["processor"])
+    """The setup that a checkpoint was made with, for runs of an earlier tfm, which keep none."""
+    known = in_todays_words(environment)
+    precisions: dict[str, Precision] = {"bfloat16": "bf16", "float32": "fp32"}
+    return Setup(
+        precisions[known["precision"]],
+        precisions[known["muon_precision"]],
+        Division(known["ranks"], known["threads"], known["parts"]),
+        known["device"] if known["device"] in ("cpu", "mps") else "cuda",  # a GPU is called by its own name
+        f"{known['cpu']} ({known['processor']})",
+    )
+
+
+def in_todays_words(environment: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says it was computed with; what an earlier tfm did not say is as it was then."""
+    then = {"ranks": 1, "parts": 1, "muon_precision": environment["precision"], "cpu": processor_name()}
+    return then | environment
 
 
 def divide_update(
     config: TrainingConfig, model: nn.Module, device: torch.device, kept: Division | None = None
 ) -> Division:
-    """The division that is kept, if this machine has the cores and no other number of ranks is asked for; or a new one.
+    """The division that is kept, if this machine has the cores and the memory and no other is asked for; or a new one.
 
     Args:
         config: Ranks, and the batches of an update.
@@ -182,14 +199,17 @@ def divide_update(
         count = torchrun.count if torchrun else 1
         return Division(count, threads, parts or -(-count // config.grad_accum_steps))
     ranks = torchrun.count if torchrun else config.ranks
-    if kept and not torchrun and ranks in (None, kept.ranks) and kept.ranks * kept.threads <= threads:
-        return kept
+    most_ranks = affordable_ranks(physical_memory(), sum(parameter.numel() for parameter in model.parameters()))
+    if kept and not torchrun and kept.ranks * kept.threads <= threads:
+        affordable = most_ranks is None or kept.ranks <= most_ranks
+        if ranks == kept.ranks or (ranks is None and affordable):
+            return kept
     return divide(
         threads * (torchrun.count if torchrun else 1),
         batches=config.grad_accum_steps,
         tokens=config.max_tokens_per_batch,
         overhead=part_overhead(layer_matrices(model)),
-        most_ranks=affordable_ranks(physical_memory(), sum(parameter.numel() for parameter in model.parameters())),
+        most_ranks=most_ranks,
         ranks=ranks,
         parts=parts,
     )
@@ -201,7 +221,7 @@ def _fastest(
     """Times both precisions, on a CPU with the threads of one process, and says what came of it in one line."""
     if device.type != "cpu":
         precision: Precision = "bf16" if computes_bf16(device) else "fp32"
-        return Setup(precision, precision, division, describe_processor())
+        return Setup(precision, precision, division, device.type, describe_processor())
     with using_threads(division.threads):
         layers = time_layers(layer_matrices(model), config.max_tokens_per_batch // division.parts)
         muon = time_muon(muon_matrices(model)) if config.optimizer == "muon" else layers
@@ -210,7 +230,7 @@ def _fastest(
         said += f"; in Muon's iterations at {_words(muon)}: taking {muon.faster}"
     reporter.say(said)
     rates = {"layers": layers} | ({"muon": muon} if config.optimizer == "muon" else {})
-    return Setup(layers.faster, muon.faster, division, describe_processor(), rates)
+    return Setup(layers.faster, muon.faster, division, device.type, describe_processor(), rates)
 
 
 def _words(rates: Rates) -> str:

@@ -118,6 +118,36 @@ def test_profile_step_prints_operations(place: Path) -> None:
     )
 
 
+def kind_of_processor() -> str:
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    return "AVX2" if " avx2 " in flags else "as it is"
+
+
+def test_processors_measures_a_kind_and_the_limit_of_a_step(place: Path) -> None:
+    kind = kind_of_processor()
+    flags = ("--corpus", place / "corpus", "--work", place, "--sizes", "minute", "--tokens", 64, "--rounds", 1)
+    times = ("--seconds", 0.6, "--trial-seconds", 0.1, "--lines", 6, "--steps", 3)
+    report = run_script(place, "processors.py", "--kinds", kind, *flags, *times)
+    number, share = r"[\d,]+ \(one round\)", r"\d+ of \d+ ms \((\d+) %\), \d+ GFLOP/s"
+    row = re.search(
+        rf"^\| {kind} \| minute \| (fp32|bf16) \(\d+, \d+\) \|  \| {number} .* {share} \|", report, re.MULTILINE
+    )
+    assert row and 0 < int(row[2]) < 100, report
+    assert re.search(rf"^\| {kind} \| {number} \|  \|  \| {number} \|", report, re.MULTILINE), report
+
+
+def test_processors_tells_what_would_be_started_on_many_cores(place: Path) -> None:
+    report = run_script(place, "processors.py", "--cores")
+    row = next(line for line in report.splitlines() if line.startswith("| `multi30k` "))
+    assert row.startswith("| `multi30k` | 2 x 2,048 | 1 x 1, 1 | 2 x 1, 1 | 4 x 1, 2 |")
+
+
+def test_processors_refuses_a_kind_that_this_machine_is_not(place: Path) -> None:
+    command = [sys.executable, FOLDER / "processors.py", "--kinds", "Z80"]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "this processor cannot be Z80; it can be" in done.stderr
+
+
 def test_growth_prints_and_draws(place: Path) -> None:
     picture = place / "growth.png"
     flags = ("--corpus", place / "corpus", "--work", place, "--steps", 4, "--lines", 2, "--picture", picture)

@@ -61,6 +61,8 @@ def test_info(tfm: Tfm, tiny_run: Path) -> None:
     described = json.loads(tfm("info", "--run", tiny_run, "--json").stdout)
     assert described["model"]["d_model"] == 16
     assert described["training"]["step"] == 20
+    assert described["computed"]["precision"] in ("float32", "bfloat16") and described["computed"]["parts"] == 1
+    assert "GFLOP/s in fp32" in described["computed"]["layers"]
     assert sum(checkpoint["best"] for checkpoint in described["checkpoints"]) == 1
 
 

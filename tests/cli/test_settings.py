@@ -44,6 +44,15 @@ def start_run(directory: Path, settings: RunConfig, *, checkpoint: bool = True) 
     (directory / "config.yaml").write_text(render_config(settings))
 
 
+@pytest.mark.parametrize("key", ["device=cpu", "ranks=2", "precision=fp32", "max_steps=900", "log_every=7"])
+def test_the_machine_the_length_and_the_cadence_may_change_under_way(choose: Chooser, tmp_path: Path, key: str) -> None:
+    start_run(tmp_path / "run", choose(pairs=20))
+    changed = choose(f"training.{key}")
+    refuse_other_configuration(tmp_path / "run", changed)
+    with pytest.raises(UsageError, match=r"training\.seed"):
+        refuse_other_configuration(tmp_path / "run", choose(f"training.{key}", "training.seed=9"))
+
+
 def without_data(settings: RunConfig) -> tuple[object, ...]:
     return settings.tokenizer, settings.model, settings.training, settings.decoding
 

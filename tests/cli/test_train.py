@@ -130,7 +130,7 @@ def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
     before = sorted(corpus.rglob("*"))
     done = tfm("train", *FILES, "--dry-run", *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)
-    for word in ("parameters", "pieces", "steps", "epoch", "180 pairs"):
+    for word in ("parameters", "pieces", "steps", "epoch", "180 pairs", "process of 1 thread"):
         assert word in done.stdout.decode()
     assert "180 pairs: preset pairs-5k" in error_of(done)
     assert sorted(corpus.rglob("*")) == before

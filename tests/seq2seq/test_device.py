@@ -4,11 +4,13 @@ import ctypes
 import os
 import platform
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from tfm.data.errors import UsageError
+from tfm.seq2seq import device as device_module
 from tfm.seq2seq.device import (
     computes_bf16,
     describe_processor,
@@ -75,8 +77,14 @@ def test_a_processor_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert describe_processor() == f"{platform.machine()} (AVX2)"
 
 
-def test_memory_is_told_in_bytes_where_the_system_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (physical_memory() or 0) > 1 << 28
+def test_memory_is_told_in_bytes_where_the_system_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = physical_memory() or 0
+    assert whole > 1 << 28
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(device_module, "CONTAINER_LIMIT", limit)
+    for text, expected in ((f"{1 << 27}\n", 1 << 27), ("max\n", None), (f"{1 << 60}\n", None)):
+        limit.write_text(text)
+        assert physical_memory() == (expected or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     monkeypatch.delattr(os, "sysconf")
     assert physical_memory() is None
 

@@ -1,7 +1,7 @@
 """Which precision is faster is what the clock says, for the products of the model itself."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -60,34 +60,44 @@ def test_rates_are_operations_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_fastest_of_the_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pause in either precision; alone it would decide."""
-    stub(monkeypatch, 1.0, 1.1, 30.0, 1.1, 1.0, 1.1)
+    stub(monkeypatch, 30.0, 1.1, 1.0, 1.1, 1.0, 1.1)
     assert time_layers(Shapes({(8, 8): 1}), tokens=8).faster == "fp32"
-    stub(monkeypatch, 1.1, 1.0, 1.1, 30.0, 1.1, 1.0)
+    stub(monkeypatch, 1.1, 30.0, 1.1, 1.0, 1.1, 1.0)
     assert time_layers(Shapes({(8, 8): 1}), tokens=8).faster == "bf16"
 
 
 def test_emulated_arithmetic_is_found_out_at_the_first_product(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = stub(monkeypatch, 1.0, 50.0)
-    assert time_layers(Shapes({(8, 8): 1, (800, 80): 1, (80, 8000): 1}), tokens=8).faster == "fp32"
-    assert clock.calls == 4  # fp32 and bf16, once, of the smallest
+    assert time_layers(Shapes({(8, 8): 1}), tokens=8).faster == "fp32"
+    assert clock.calls == 2 * 2 * 2  # two rounds of both, each timed from here to there
+    seen: list[torch.dtype] = []
+    linear = torch.nn.functional.linear
+
+    def see(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        seen.append(x.dtype)
+        return linear(x, weight)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", see)
+    time_layers(Shapes({(8, 8): 1, (80, 80): 1}), tokens=8)
+    assert seen.count(torch.bfloat16) == 3  # one to prepare, two timed, none of the larger matrix
+    assert seen.count(torch.float32) > 3
 
 
-def count_operations(function: Iterable[object]) -> float:
+def count_operations(function: Callable[[], object]) -> float:
     with FlopCounterMode(display=False) as counter:
-        for _ in function:
-            pass
+        function()
     return counter.get_total_flops()
 
 
 def test_timing_takes_well_under_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The base model with a large vocabulary, on a processor of 30 GFLOP/s that is as fast in both precisions."""
+    """The base model with a large vocabulary, and more, on a processor of 30 GFLOP/s in both precisions."""
     with torch.device("meta"):
         base = Transformer(ModelConfig(), src_vocab_size=37_000, tgt_vocab_size=37_000, shared_vocab=True)
     stub(monkeypatch, 1.0)
-    operations = count_operations(time_layers(layer_matrices(base), tokens) for tokens in [4096])
-    assert operations / 30e9 < 0.9
+    assert count_operations(lambda: time_layers(layer_matrices(base), tokens=4096)) / 30e9 < 0.9
+    assert count_operations(lambda: time_muon(Shapes({(4096, 16384): 3}))) / 30e9 < 0.9
     toy = build(128, 1421)
-    assert count_operations(time_layers(layer_matrices(toy), tokens) for tokens in [2048]) / 30e9 < 0.3
+    assert count_operations(lambda: time_layers(layer_matrices(toy), tokens=2048)) / 30e9 < 0.4
 
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])

@@ -114,7 +114,7 @@ def test_more_ranks_than_batches_is_said_and_right(train_tiny: TrainTiny, tmp_pa
     train_tiny(tmp_path / "together", ranks=3, grad_accum_steps=1, max_steps=4, precision="fp32", reporter=reporter)
     train_tiny(tmp_path / "alone", ranks=1, grad_accum_steps=1, max_steps=4, precision="fp32")
     assert losses(tmp_path / "together") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
-    assert any("divided into 1 for 3 processes" in warning for warning in reporter.warned)
+    assert any("has 1 parts: of 3 processes" in warning for warning in reporter.warned)
 
 
 def test_divergence_is_the_leaders_to_say(train_tiny: TrainTiny, tmp_path: Path) -> None:

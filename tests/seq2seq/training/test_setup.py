@@ -53,6 +53,11 @@ def cut(monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     monkeypatch.setattr(setups, "divide", lambda cores, **given: Division(given["ranks"] or 2, 1, parts))
 
 
+def metrics(run: Path) -> list[float]:
+    """The losses that a run logged."""
+    return [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
 def tiny_model() -> torch.nn.Module:
     return torch.nn.Linear(200, 200)
 
@@ -160,6 +165,8 @@ def test_muon_has_a_precision_of_its_own(
     monkeypatch.setattr(setups, "time_layers", lambda *_: Rates(10, 20))
     monkeypatch.setattr(setups, "time_muon", lambda *_: Rates(20, 10))
     train_tiny(tmp_path / "mixed", precision="auto", optimizer="muon", reporter=recorder)
+    train_tiny(tmp_path / "two", precision="auto", optimizer="muon", ranks=2)
+    assert metrics(tmp_path / "two") == pytest.approx(metrics(tmp_path / "mixed"), rel=1e-3)
     found = environment(tmp_path / "mixed")
     assert (found["precision"], found["muon_precision"]) == ("bfloat16", "float32")
     assert any("in Muon's iterations at 20 GFLOP/s in fp32 and 10 in bf16: taking fp32" in s for s in recorder.said)
@@ -183,6 +190,33 @@ def test_parts_are_kept_where_there_are_other_cores(
         train_tiny(tmp_path / "run", ranks=None, reporter=recorder, **settings)
     assert {key: environment(tmp_path / "run")[key] for key in ("ranks", "parts")} == {"ranks": 1, "parts": 3}
     assert any("ranks 2" in line and "continues on" in line for line in recorder.warned)
+
+
+def test_little_memory_limits_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = TrainingConfig(grad_accum_steps=2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(setups, "physical_memory", lambda: 64 << 30)
+    kept = divide_update(config, tiny_model(), CPU)
+    assert kept.ranks == 8
+    monkeypatch.setattr(setups, "physical_memory", lambda: 4 << 30)
+    assert divide_update(config, tiny_model(), CPU).ranks <= 2
+    assert divide_update(config, tiny_model(), CPU, kept).ranks <= 2
+    assert divide_update(TrainingConfig(grad_accum_steps=2, ranks=8), tiny_model(), CPU, kept) == kept
+
+
+def test_the_products_are_timed_with_the_threads_and_tokens_of_one_process(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def time_layers(matrices: object, tokens: int) -> Rates:
+        seen.append((torch.get_num_threads(), tokens))
+        return Rates(2, 1)
+
+    monkeypatch.setattr(setups, "time_layers", time_layers)
+    monkeypatch.setattr(setups, "divide", lambda *_, **__: Division(1, 3, 2))
+    train_tiny(tmp_path / "run", precision="auto", max_steps=2, max_tokens_per_batch=1024)
+    assert seen == [(3, 512)]
 
 
 def test_more_cores_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +243,7 @@ def test_resumed_parts_are_uninterrupted_ones(
 def test_a_run_of_before_goes_on_as_its_checkpoint_says(
     train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
 ) -> None:
-    """tfm 0.1 kept no setup, and knew neither parts nor a precision of Muon's own."""
+    """Without a setup, and with a checkpoint that names neither parts nor a precision of Muon's own."""
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
     train_tiny(run, precision="auto", max_steps=8, schedule="constant")
@@ -220,6 +254,36 @@ def test_a_run_of_before_goes_on_as_its_checkpoint_says(
     assert environment(run)["precision"] == environment(run)["muon_precision"] == "bfloat16"
     assert environment(run)["parts"] == 1
     assert not any("bit for bit" in line for line in recorder.warned)
+
+
+def test_a_run_of_tfm_0_1_goes_on_with_a_warning(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
+) -> None:
+    """It said neither its version nor the number of its processes."""
+    stub(monkeypatch, *BF16_FASTER)
+    run = tmp_path / "run"
+    train_tiny(run, precision="auto", max_steps=8, schedule="constant")
+    setup_path(run).unlink()
+    forget(checkpoint_path(run, 8), "parts", "muon_precision", "cpu", "tfm", "ranks")
+    refuse_to_measure(monkeypatch)
+    train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
+    assert environment(run)["precision"] == "bfloat16"
+    assert any("bit for bit" in line for line in recorder.warned)
+    assert read_setup(run) is not None
+
+
+def test_on_another_kind_of_device_a_run_is_settled_anew(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
+) -> None:
+    """Begun on a GPU, in bf16; here it would be emulated."""
+    stub(monkeypatch, *BF16_FASTER)
+    run = tmp_path / "run"
+    train_tiny(run, precision="auto", max_steps=8, schedule="constant")
+    setup_path(run).write_text(json.dumps({**json.loads(setup_path(run).read_text()), "device": "cuda"}))
+    stub(monkeypatch, *FP32_FASTER)
+    train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
+    assert environment(run)["precision"] == "float32"
+    assert any("bit for bit" in line for line in recorder.warned)
 
 
 def forget(checkpoint: Path, *keys: str) -> None:
@@ -235,7 +299,35 @@ def forget(checkpoint: Path, *keys: str) -> None:
     manifest.write_text(json.dumps(listed))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"precision": "bf16"}', "null"])
+SOUND: dict[str, Any] = {
+    "precision": "bf16",
+    "muon_precision": "fp32",
+    "division": {"ranks": 2, "threads": 1, "parts": 3},
+    "device": "cpu",
+    "processor": "a processor",
+    "rates": {"layers": {"fp32": 1.5, "bf16": 2.5}},
+}
+
+
+def test_a_setup_is_read_as_it_was_written(tmp_path: Path) -> None:
+    setup_path(tmp_path).write_text(json.dumps(SOUND))
+    setup = read_setup(tmp_path)
+    assert setup is not None and setup.as_json() == SOUND
+    assert (setup.division, setup.rates["layers"]) == (Division(2, 1, 3), Rates(1.5, 2.5))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "null", "[]", "{}"),
+        json.dumps(SOUND | {"precision": "fp8"}),
+        json.dumps(SOUND | {"muon_precision": ["fp32"]}),
+        json.dumps(SOUND | {"division": {"ranks": 0, "threads": 1, "parts": 1}}),
+        json.dumps(SOUND | {"division": {"ranks": "2", "threads": 1, "parts": 1}}),
+        json.dumps(SOUND | {"rates": {"layers": 7}}),
+        json.dumps(SOUND | {"more": 1}),
+    ],
+)
 def test_a_setup_that_is_no_setup_is_passed_over(tmp_path: Path, content: str) -> None:
     setup_path(tmp_path).write_text(content)
     assert read_setup(tmp_path) is None
@@ -284,11 +376,7 @@ def test_parts_of_a_batch_are_shared(train_tiny: TrainTiny, tmp_path: Path, monk
     cut(monkeypatch, parts=3)
     for name, ranks in (("together", 3), ("alone", 1)):
         train_tiny(tmp_path / name, ranks=ranks, precision="fp32", **settings)
-    together, alone = (
-        [json.loads(line)["loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
-        for name in ("together", "alone")
-    )
-    assert together == pytest.approx(alone, rel=1e-4)
+    assert metrics(tmp_path / "together") == pytest.approx(metrics(tmp_path / "alone"), rel=1e-4)
 
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset")
