@@ -12,7 +12,6 @@ For each kind and each size of model, `tfm train` as it comes stands beside the 
 """
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def training(kind: str, size: str, files: Files, options: argparse.Namespace) ->
         contestants.append(best_marian(prepared, options.seconds, options.trial_seconds, precisions, environment))
     contestants.append(under(tfm(prepared, options.seconds, []), environment))
     results = run_in_turn(contestants, options.rounds)
-    setup = json.loads((prepared.folder / "timed" / "setup.json").read_text())
+    setup = results[OURS][-1].figures["setup"]
     ours = f"{setup['precision']} ({', '.join(f'{rate:.0f}' for rate in setup['rates']['layers'].values())})"
     theirs = ", ".join(contestants[0].settings.split(", ")[:2]) if len(contestants) > 1 else ""
     speeds = compared(results, BEST, "tokens_per_second")

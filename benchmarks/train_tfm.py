@@ -49,7 +49,8 @@ def main() -> None:
         sys.exit(process.returncode)
     tokens = {record["step"]: record["tokens"] for record in records(run / "metrics.jsonl") if "tokens" in record}
     done = [(record["seconds"], tokens[record["step"]]) for record in timing]
-    print(json.dumps({"tokens_per_second": throughput(done, options.warmup), "steps": timing[-1]["step"]}))
+    figures = {"tokens_per_second": throughput(done, options.warmup), "steps": timing[-1]["step"]}
+    print(json.dumps({**figures, "setup": json.loads((run / "setup.json").read_text())}))
 
 
 def wait(process: subprocess.Popen[bytes], run: Path, warmup: float, seconds: float) -> list[dict[str, Any]]:

@@ -198,13 +198,20 @@ def tfm(prepared: Prepared, seconds: float, settings: Sequence[str]) -> Contesta
     return Contestant(OURS, command, ", ".join(["as `tfm train` chooses", *settings]))
 
 
+def chosen(results: Results) -> str:
+    """What `tfm train` chose: precision, processes and their threads."""
+    setup = results[OURS][-1].figures["setup"]
+    division = setup["division"]
+    return f"{setup['precision']}, {division['ranks']} x {division['threads']}"
+
+
 def report(contestants: Sequence[Contestant], results: Results) -> str:
     """The table of all contestants, ratios to tfm taken round by round."""
     speeds = {contestant.name: figures(results, contestant.name, "tokens_per_second") for contestant in contestants}
     rows = [
         (
             contestant.name,
-            contestant.settings,
+            contestant.settings + (f": {chosen(results)}" if contestant.name == OURS else ""),
             spread(speeds[contestant.name], digits=0),
             "" if contestant.name == OURS else spread(ratios(speeds[OURS], speeds[contestant.name])),
             peak_megabytes(results, contestant.name),

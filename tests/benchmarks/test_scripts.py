@@ -55,7 +55,8 @@ def test_training_measures_tfm_and_says_who_is_missing(place: Path) -> None:
     flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--tokens", 64)
     report = run_script(place, "training.py", *flags, "--rounds", 1, "--seconds", 0.6)
     assert "transformers, as written skipped: transformers not installed" in report
-    assert re.search(r"^\| tfm \| as `tfm train` chooses \| [\d,]+ \(one round\) \|", report, re.MULTILINE), report
+    row = r"^\| tfm \| as `tfm train` chooses: (fp32|bf16), 1 x 1 \| [\d,]+ \(one round\) \|"
+    assert re.search(row, report, re.MULTILINE), report
 
 
 def test_decoding_measures_tfm_and_says_who_is_missing(place: Path) -> None:
