@@ -28,6 +28,7 @@ from common import (
     present,
     processor_flags,
     ratios,
+    read_lines,
     report_errors,
     run_in_turn,
     script,
@@ -116,7 +117,7 @@ def decoding_task(files: Files, options: argparse.Namespace) -> tuple[Task, list
     folder.mkdir(parents=True, exist_ok=True)
     run = train_model(files, options.sizes[0], options.steps, folder)
     test = head(files.test, folder / "test", options.lines)
-    lines = test[0].read_text(encoding="utf-8").splitlines()
+    lines = read_lines(test[0])
     task = Task(run, folder, *test, len(lines), lines[0], beam_size=5, length_penalty=0.6, repeats=1)
     return task, [*transformers(task, describe(run)), Contestant(OURS, script("decode_tfm.py", *task.arguments(OURS)))]
 

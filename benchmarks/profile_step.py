@@ -121,6 +121,19 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
     return profiler
 
 
+def fastest_product(x: Any, y: Any) -> float:
+    """Seconds that the product of two tensors takes, the best of `REPEATS`."""
+    import torch
+
+    out = x @ y
+    times: list[float] = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        torch.matmul(x, y, out=out)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def product_rates(rows: int, inner: int, columns: int) -> str:
     """How fast this processor multiplies matrices of the output layer's sizes: what a step could reach at best."""
     import torch
@@ -128,13 +141,7 @@ def product_rates(rows: int, inner: int, columns: int) -> str:
     rates: list[str] = []
     for dtype in (torch.bfloat16, torch.float32):
         x, weight = torch.randn(rows, inner, dtype=dtype), torch.randn(inner, columns, dtype=dtype)
-        out = x @ weight
-        times: list[float] = []
-        for _ in range(REPEATS):
-            start = time.perf_counter()
-            torch.mm(x, weight, out=out)
-            times.append(time.perf_counter() - start)
-        rate = 2 * rows * inner * columns / min(times) / 1e9
+        rate = 2 * rows * inner * columns / fastest_product(x, weight) / 1e9
         rates.append(f"{str(dtype).removeprefix('torch.')} {rate:,.0f} GFLOP/s")
     return (
         f"* products of {rows:,} x {inner} and {inner} x {columns:,} alone, the best of {REPEATS}: {', '.join(rates)}"

@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from profile_step import build_trainer  # first: it sets the number of threads before torch is loaded
+from profile_step import build_trainer, fastest_product  # first: it sets the number of threads before torch is loaded
 from training import SIZES, VOCAB_SIZE
 
 import torch  # isort: skip
@@ -20,7 +20,6 @@ from torch.utils._python_dispatch import TorchDispatchMode  # isort: skip
 
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "addmm_": 1}
 """Operations that multiply matrices, and which argument the first matrix is."""
-REPEATS = 5
 
 Layout = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
 """Shape, strides and precision of a matrix, or of several."""
@@ -49,18 +48,6 @@ def matrix(layout: Layout) -> torch.Tensor:
     return torch.ones(extent, dtype=dtype).as_strided(shape, strides)
 
 
-def fastest_product(a: Layout, b: Layout) -> tuple[float, float]:
-    """Seconds that a product takes at best, and its floating-point operations."""
-    x, y = matrix(a), matrix(b)
-    out = x @ y
-    times: list[float] = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        torch.matmul(x, y, out=out)
-        times.append(time.perf_counter() - start)
-    return min(times), 2.0 * out.numel() * x.size(-1)
-
-
 def main() -> None:
     """Trains some steps, then makes their products alone; prints milliseconds of both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,9 +73,9 @@ def main() -> None:
         trainer.run()
     seconds = operations = 0.0
     for (a, b), times in recorder.products.items():
-        each, of_one = fastest_product(a, b)
-        seconds += times * each / count
-        operations += times * of_one / count
+        x, y = matrix(a), matrix(b)
+        seconds += times * fastest_product(x, y) / count
+        operations += times * 2 * x.numel() * y.size(-1) / count
     # All lengths weigh alike: the median of each over the rounds, then the mean of these.
     step = statistics.mean(statistics.median(steps[i::count]) for i in range(count))
     figures = {"step_ms": 1e3 * step, "products_ms": 1e3 * seconds, "share": seconds / step}

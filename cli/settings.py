@@ -22,7 +22,7 @@ _LENGTH = {"max_steps", "max_time"}
 _MACHINE = {"device", "ranks", "precision"}
 _CADENCE = {"log_every", "checkpoint_every", "keep_checkpoints"}
 _FREE_KEYS = _LENGTH | _MACHINE | _CADENCE
-"""Settings of `training` that may change while a run goes on; of the machine, tfm warns that they change the bits."""
+"""Settings of `training` that may change while a run goes on; tfm warns if those of the machine do."""
 _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
 """Settings of `data` that name files, which may have been moved: what they hold is compared when they are read."""
 

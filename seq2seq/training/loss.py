@@ -87,7 +87,7 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
             if grad_bias is not None:
                 grad_bias += grad.sum(dim=0, dtype=grad_bias.dtype)
             torch.mm(grad, matrix, out=grad_rows[start : start + CHUNK_ROWS])
-            if grad.dtype == grad_weight.dtype:
+            if grad.dtype == grad_weight.dtype:  # addmm_ adds in place, but takes one precision only
                 grad_weight.addmm_(grad.T, chunk)
             else:
                 grad_weight += grad.T @ chunk

@@ -16,7 +16,7 @@ def _is_matrix(name: str, parameter: nn.Parameter) -> bool:
 
 
 def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """The matrices inside the layers, which are Muon's where it is configured."""
+    """The matrices inside the layers. `optimizer: muon` leaves them to Muon."""
     return [
         parameter for name, parameter in model.named_parameters() if ".layers." in name and _is_matrix(name, parameter)
     ]

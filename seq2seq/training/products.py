@@ -32,10 +32,11 @@ _LARGEST_OUTPUT = 8192
 _LARGEST_MUON = 512, 2048
 """A larger matrix of Muon is timed as one of this size."""
 _ROUNDS = 3
+"""Each product is timed at least so often in both precisions, in turn; the fastest time counts."""
 _SECONDS = 0.02
-"""Each product is timed so often in either precision, in turn, and for at least so long; the fastest time counts."""
+"""Each product is timed for at least so long, both precisions together."""
 _HOPELESS = 3
-"""bf16 that takes so many times as long on what has been timed is timed no further."""
+"""If bf16 takes so many times as long as fp32 for one product, it is not timed for the others."""
 
 clock = time.perf_counter
 """What products are timed with: seconds."""
