@@ -16,13 +16,14 @@ def main() -> None:
 
     from tfm.cli.console import Console
     from tfm.configs import load_config, parse_config
-    from tfm.seq2seq.training.prepare import prepare_data
+    from tfm.seq2seq.runs.directory import RunDirectory
+    from tfm.seq2seq.runs.prepare import prepare_data
 
     settings = parse_config(load_config(str(options.config)))
     figures: dict[str, float] = {}
     for name in ("build_seconds", "open_seconds"):
         start = time.perf_counter()
-        prepare_data(settings, options.run, given_tokenizer=options.tokenizer, reporter=Console())
+        prepare_data(settings, RunDirectory(options.run), given_tokenizer=options.tokenizer, reporter=Console())
         figures[name] = time.perf_counter() - start
     print(json.dumps(figures))
 

@@ -125,9 +125,9 @@ def train_model(files: Files, size: str, steps: int, folder: Path) -> Path:
 
 def describe(run: Path) -> dict[str, Any]:
     """What `model.json` of the best checkpoint says."""
-    from tfm.seq2seq.checkpoint import find_checkpoint
+    from tfm.seq2seq.runs.directory import RunDirectory
 
-    return json.loads((find_checkpoint(run, "best") / "model.json").read_text())
+    return json.loads((RunDirectory(run).find_checkpoint("best") / "model.json").read_text())
 
 
 def transformers(task: Task, description: dict[str, Any]) -> list[Contestant]:

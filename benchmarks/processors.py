@@ -128,8 +128,8 @@ def processes_table() -> str:
 
     from tfm.configs import load_config, parse_config
     from tfm.seq2seq.model import Transformer
-    from tfm.seq2seq.training.division import divide, part_overhead
-    from tfm.seq2seq.training.products import layer_matrices
+    from tfm.seq2seq.parallel.division import divide, part_overhead
+    from tfm.seq2seq.runs.products import layer_matrices
 
     rows: list[list[str]] = []
     for name in PRESETS:

@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -60,9 +59,6 @@ def build_trainer(
     vocab_size: int,
     lengths: list[int],
     precision: str,
-    *,
-    steps: int,
-    on_step: Callable[[], None],
 ) -> Any:
     """tfm's own training loop, of one process with one thread, over random batches.
 
@@ -70,17 +66,16 @@ def build_trainer(
         size: Of the model.
         tokens, vocab_size, lengths: See `RandomBatches`.
         precision: `auto` measures, as `tfm train` does.
-        steps: Updates to make.
-        on_step: Called after each.
     """
     import torch
 
     from tfm.seq2seq.device import keep_freed_memory
     from tfm.seq2seq.model import ModelConfig, Transformer
+    from tfm.seq2seq.runs.products import DTYPES, layer_matrices, time_layers
     from tfm.seq2seq.training.config import TrainingConfig
-    from tfm.seq2seq.training.loop import Hooks, Progress, Trainer
+    from tfm.seq2seq.training.loop import Trainer
+    from tfm.seq2seq.training.loss import TranslationLoss
     from tfm.seq2seq.training.optimizer import Optimizer
-    from tfm.seq2seq.training.products import DTYPES, layer_matrices, time_layers
 
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -95,11 +90,8 @@ def build_trainer(
         optimizer=Optimizer(model, config, dtype=dtype),
         average=None,
         config=config,
-        batches=RandomBatches(lengths, tokens, vocab_size),
-        dtype=dtype,
-        progress=Progress(),
-        max_steps=steps,
-        hooks=Hooks(on_step=lambda progress, max_steps: on_step()),
+        loss=TranslationLoss(config.label_smoothing, dtype),
+        provider=RandomBatches(lengths, tokens, vocab_size),
     )
 
 
@@ -110,14 +102,15 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
     warmup = max(steps, len(lengths))
     schedule = torch.profiler.schedule(wait=0, warmup=warmup, active=steps, repeat=1)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as profiler:
-        settings = size, tokens, vocab_size, lengths, precision
-        trainer = build_trainer(*settings, steps=warmup + steps, on_step=profiler.step)
+        trainer = build_trainer(size, tokens, vocab_size, lengths, precision)
         model = json.dumps(asdict(trainer.model.config))
         note(
-            f"* model {model}, vocabulary {vocab_size:,}, {str(trainer.dtype).removeprefix('torch.')}\n"
+            f"* model {model}, vocabulary {vocab_size:,}, {str(trainer.loss.dtype).removeprefix('torch.')}\n"
             f"* {steps} steps, batches of sentences of {', '.join(map(str, lengths))} pieces in turn, random ids"
         )
-        trainer.run()
+        for _ in range(warmup + steps):
+            trainer.update(warmup + steps)
+            profiler.step()
     return profiler
 
 

@@ -61,9 +61,10 @@ def train(command: Sequence[str], run: Path) -> Training:
 
 def steps_done(run: Path) -> int:
     """The newest checkpoint's step; 0 where there is none."""
-    from tfm.seq2seq.run_directory import checkpoint_step, list_checkpoints
+    from tfm.seq2seq.runs.checkpoint import checkpoint_step
+    from tfm.seq2seq.runs.directory import RunDirectory
 
-    return max(map(checkpoint_step, list_checkpoints(run)), default=0)
+    return max(map(checkpoint_step, RunDirectory(run).checkpoints()), default=0)
 
 
 def evaluate(run: Path, sides: tuple[Path, Path], output: Path, *flags: str) -> dict[str, Any]:

@@ -60,17 +60,16 @@ def main() -> None:
 
     ends: list[float] = []
     count = len(options.lengths)
-    trainer = build_trainer(
-        *(options.size, options.tokens, VOCAB_SIZE, options.lengths, options.precision),
-        steps=(1 + options.rounds) * count,
-        on_step=lambda: ends.append(time.perf_counter()),
-    )
-    trainer.run()
+    trainer = build_trainer(options.size, options.tokens, VOCAB_SIZE, options.lengths, options.precision)
+    timed = (1 + options.rounds) * count
+    for _ in range(timed):
+        trainer.update(timed + count)
+        ends.append(time.perf_counter())
     steps = [end - start for start, end in pairwise(ends)][count - 1 :]  # the first round warms up
     recorder = ProductRecorder()
-    trainer.max_steps += count
     with recorder:
-        trainer.run()
+        for _ in range(count):
+            trainer.update(timed + count)
     seconds = operations = 0.0
     for (a, b), times in recorder.products.items():
         x, y = matrix(a), matrix(b)
@@ -79,7 +78,7 @@ def main() -> None:
     # All lengths weigh alike: the median of each over the rounds, then the mean of these.
     step = statistics.mean(statistics.median(steps[i::count]) for i in range(count))
     figures = {"step_ms": 1e3 * step, "products_ms": 1e3 * seconds, "share": seconds / step}
-    rate = {"gflops": operations / seconds / 1e9, "precision": str(trainer.dtype).removeprefix("torch.")}
+    rate = {"gflops": operations / seconds / 1e9, "precision": str(trainer.loss.dtype).removeprefix("torch.")}
     print(json.dumps(figures | rate))
 
 

@@ -99,14 +99,15 @@ def prepare(files: Files, size: str, tokens: int, folder: Path) -> Prepared:
     from tfm.cli.console import Console
     from tfm.configs import parse_config
     from tfm.data.batching import BatchSource
-    from tfm.seq2seq.training.prepare import prepare_data
+    from tfm.seq2seq.runs.directory import RunDirectory
+    from tfm.seq2seq.runs.prepare import prepare_data
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     tree = configuration(files, size, tokens, folder)
     (folder / "config.yaml").write_text(json.dumps(tree))  # JSON is YAML
     settings = parse_config(tree)
-    data = prepare_data(settings, folder / "run", given_tokenizer=None, reporter=Console())
+    data = prepare_data(settings, RunDirectory(folder / "run"), given_tokenizer=None, reporter=Console())
     source = BatchSource(data.train, max_tokens=tokens, seed=settings.training.seed)
     batches = [rows for epoch in range(EPOCHS_PLANNED) for rows in source.plan(epoch)]
     columns = {

@@ -117,13 +117,13 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> t
     """Sources, and for each its references. Columns are named as they were for the run's training data."""
     from dataclasses import replace
 
-    from ..configs import load_config, parse_config
     from ..data.config import DataConfig
     from ..data.corpus import join_corpora, open_spec, training_corpus
     from ..data.errors import DataError, UsageError
+    from ..seq2seq.runs.directory import RunDirectory
 
-    path = run / "config.yaml"
-    config = parse_config(load_config(str(path))).data if path.exists() else DataConfig()
+    directory = RunDirectory(run)
+    config = directory.configuration().data if directory.has_begun else DataConfig()
     config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[])
     separator = None
     if data and not (src or tgt):

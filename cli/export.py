@@ -9,6 +9,7 @@ from .options import Checkpoint, Debug, Run
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
+    from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
 
 
@@ -37,6 +38,7 @@ def export(
     del debug
     from ..data.errors import UsageError
     from ..seq2seq.export.limits import QUANTIZATIONS
+    from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
     from .libraries import importing
     from .runs import find_run
@@ -46,13 +48,12 @@ def export(
     if quantization not in QUANTIZATIONS:
         raise UsageError(f"quantization must be one of {', '.join(QUANTIZATIONS)}, but is {quantization!r}")
     console = Console()
-    directory = find_run(run, console)
+    directory = RunDirectory(find_run(run, console))
 
     with importing():
-        from ..seq2seq.checkpoint import find_checkpoint
         from ..seq2seq.export.directory import export_checkpoint
 
-    source = find_checkpoint(directory, checkpoint, warn=console.warn)
+    source = directory.find_checkpoint(checkpoint, warn=console.warn)
     export_checkpoint(directory, source, output, quantization=quantization)
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     console.say(f"exported {source} ({quantization}, {size / 1e6:,.1f} MB); {output}/README.md shows how to use it")
@@ -61,15 +62,14 @@ def export(
     print(output)
 
 
-def _dev_pairs(run: Path, count: int, console: "Console") -> "list[Pair]":
+def _dev_pairs(run: "RunDirectory", count: int, console: "Console") -> "list[Pair]":
     """At most so many pairs of the run's validation set, evenly spaced; none where it is gone."""
-    from ..configs import load_config, parse_config
     from ..data.cleaning import clean
     from ..data.corpus import dev_corpus, hold_out, training_corpus
     from ..data.errors import TfmError
 
     try:
-        settings = parse_config(load_config(str(run / "config.yaml")))
+        settings = run.configuration()
         dev = dev_corpus(settings.data) or hold_out(training_corpus(settings.data), seed=settings.training.seed)[1]
         pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
     except TfmError as error:
@@ -79,18 +79,20 @@ def _dev_pairs(run: Path, count: int, console: "Console") -> "list[Pair]":
     return [pairs[i * len(pairs) // count] for i in range(count)]
 
 
-def _compare(run: Path, checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console") -> None:
+def _compare(
+    run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console"
+) -> None:
     """Translates with both and says how far they agree."""
     from ..seq2seq.decoding.translator import Translator
     from ..seq2seq.export.parity import ENOUGH, compare, load_export, searches, table
-    from ..seq2seq.run_directory import checkpoint_step
+    from ..seq2seq.runs.checkpoint import checkpoint_step
 
     try:
         export = load_export(output)
     except (RuntimeError, ValueError) as error:
         console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
         return
-    translator = Translator.load(run, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
+    translator = Translator.load(run.path, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
     total = len(pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
     bar = console.progress("comparing with the run", total, "translation")
     agreements = compare(translator, export, pairs, on_done=bar.update)

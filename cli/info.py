@@ -9,14 +9,15 @@ from .options import Debug, Json, Run
 def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     """Describe a run: model, vocabulary, checkpoints and their scores."""
     del debug
+    from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
     from .libraries import importing
     from .runs import find_run
 
     with importing():
-        from ..seq2seq.describe import describe_run
+        from ..seq2seq.runs.describe import describe_run
 
-    description = describe_run(find_run(run, Console()))
+    description = describe_run(RunDirectory(find_run(run, Console())))
     if json_:
         print(json.dumps(description, ensure_ascii=False))
         return

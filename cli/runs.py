@@ -1,10 +1,9 @@
 """Finding the run directory that a reading command means."""
 
-import shlex
 from pathlib import Path
 
 from ..data.errors import ModelError, UsageError
-from ..seq2seq.run_directory import list_checkpoints
+from ..seq2seq.runs.directory import RunDirectory
 from .console import Console
 
 RUNS = Path("runs")
@@ -19,7 +18,7 @@ def find_run(option: Path | None, console: Console) -> Path:
     """
     if option is not None:
         if not option.is_dir():
-            quoted = shlex.quote(str(option))
+            quoted = RunDirectory(option).quoted
             raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {quoted}")
         return option
     runs = list_runs()
@@ -33,7 +32,7 @@ def find_run(option: Path | None, console: Console) -> Path:
 
 def list_runs() -> list[Path]:
     """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
-    return sorted(run for run in RUNS.glob("*") if list_checkpoints(run))
+    return sorted(run for run in RUNS.glob("*") if RunDirectory(run).checkpoints())
 
 
 def _known() -> str:

@@ -2,7 +2,6 @@
 
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,11 @@ from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import TOY, parse_hub_spec, training_corpus
 from ..data.errors import ModelError, UsageError
-from ..seq2seq.run_directory import list_checkpoints
+from ..seq2seq.runs.directory import RunDirectory
 from .runs import RUNS
 
 PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
-
-_UNBOUNDED = 10_000_000
-_LENGTH = {"max_steps", "max_time"}
-_MACHINE = {"device", "ranks", "precision"}
-_CADENCE = {"log_every", "checkpoint_every", "keep_checkpoints"}
-_FREE_KEYS = _LENGTH | _MACHINE | _CADENCE
-"""Settings of `training` that may change while a run goes on; tfm warns if those of the machine do."""
-_FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
-"""Settings of `data` that name files, which may have been moved: what they hold is compared when they are read."""
 
 Section = dict[str, Any]
 
@@ -56,7 +46,7 @@ def training_settings(
     data = {key: value for key, value in data.items() if value}
     training = {key: value for key, value in training.items() if value is not None}
     own_data = not data.keys().isdisjoint({"src", "tgt", "data"})
-    if init_from is not None and config is None and not own_data and not _has_config(run):
+    if init_from is not None and config is None and not own_data and not (run and RunDirectory(run).has_begun):
         raise UsageError("--init-from needs something to train on: give --src and --tgt, or --data")
     flags: Section = {"data": data, "training": training}
     for assignment in assignments:
@@ -73,14 +63,10 @@ def _with_one_length(tree: Section, training: Section) -> Section:
     """Lets a time that is asked for replace a number of steps that is not, and the other way round."""
     own = tree.get("training", {})
     if training.get("max_time") or (own.get("max_time") and "max_steps" not in own):
-        return merge(tree, {"training": {"max_steps": _UNBOUNDED}})
+        return merge(tree, {"training": {"max_steps": None}})
     if "max_steps" in training:
         return merge(tree, {"training": {"max_time": None}})
     return tree
-
-
-def _has_config(run: Path | None) -> bool:
-    return run is not None and (run / "config.yaml").exists()
 
 
 def _base(config: str | None, run: Path | None, data: Section | None, say: Callable[[str], None]) -> Section:
@@ -92,17 +78,12 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
     if config is not None:
         return load_config(config)
     if data is None:
-        return load_config(str(run / "config.yaml") if run is not None and _has_config(run) else TOY)
+        return RunDirectory(run).settings() if run and RunDirectory(run).has_begun else load_config(TOY)
     named = parse_config({"data": data}).data
     directory = default_run(None, named) if run is None and (named.src or named.data) else run
-    if directory is not None and (own := _settings_under_way(directory)) is not None:
-        return own
+    if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
+        return RunDirectory(directory).settings()
     return load_config(_preset_for(training_corpus(named).count(), say))
-
-
-def _settings_under_way(run: Path) -> Section | None:
-    """What a run was last started with; None if it never came to a checkpoint, and so has nothing to lose."""
-    return load_config(str(run / "config.yaml")) if _has_config(run) and list_checkpoints(run) else None
 
 
 def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
@@ -115,10 +96,10 @@ def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
 
 def _with_sizes_of(tree: Section, init_from: Path) -> Section:
     """Takes over the model and the vocabulary to start from; dropout alone is a matter of the new training."""
-    path = init_from / "config.yaml"
-    if not path.exists():
+    run = RunDirectory(init_from)
+    if not run.has_begun:
         raise ModelError(f"{init_from} is not a run: it has no config.yaml")
-    source = load_config(str(path))
+    source = run.settings()
     sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
     return merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
 
@@ -134,31 +115,3 @@ def default_run(config: str | None, data: DataConfig) -> Path:
         name, subset, *_ = parse_hub_spec(first)
         first = subset or name
     return RUNS / (Path(first).name.split(".")[0] or "run")
-
-
-def files_of(run: Path) -> dict[str, list[str]]:
-    """The files of data that a run was last started with, by their key; none if it never came to a checkpoint."""
-    own = _settings_under_way(run)
-    data = {} if own is None else asdict(parse_config(own).data)
-    return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
-
-
-def refuse_other_configuration(directory: Path, settings: RunConfig) -> None:
-    """Refuses to mix two configurations in one run. A run without a checkpoint has nothing to lose, and is replaced.
-
-    Raises:
-        UsageError: The directory holds a run whose settings differ, named one by one.
-    """
-    own = _settings_under_way(directory)
-    if own is None:
-        return
-    before, now = asdict(parse_config(own)), asdict(settings)
-    free = {"training": _FREE_KEYS, "data": _FILE_KEYS}
-    differing = [
-        f"{section}.{key} (was {before[section][key]!r}, now {value!r})"
-        for section, keys in now.items()
-        for key, value in keys.items()
-        if before[section][key] != value and key not in free.get(section, set())
-    ]
-    if differing:
-        raise UsageError(f"{directory} holds another run, which differs in {'; '.join(differing)}; name a new --run")

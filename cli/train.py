@@ -15,6 +15,7 @@ from .options import Data, Debug, Src, Tgt
 
 if TYPE_CHECKING:
     from ..configs import RunConfig
+    from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
 
 
@@ -64,14 +65,12 @@ def train(
     """
     del debug
     started = time.monotonic()
-    from ..configs import render_config
-    from ..data.errors import Interrupted, UsageError
-    from ..seq2seq.training.interrupts import Interrupts
+    from ..data.errors import Interrupted
+    from ..seq2seq.interrupts import Interrupts
+    from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
-    from .settings import default_run, refuse_other_configuration, training_settings
+    from .settings import default_run, training_settings
 
-    if tokenizer is not None and init_from is not None:
-        raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
     console = Console()
@@ -90,24 +89,20 @@ def train(
         assignments=set_ or [],
         say=console.say,
     )
-    directory = run or default_run(config, settings.data)
-    if init_from is not None and init_from.resolve() == directory.resolve():
-        raise UsageError(f"--init-from {init_from} needs another --run to train into")
-    if init_from is not None:
-        tokenizer = init_from / "tokenizer"
-    refuse_other_configuration(directory, settings)
+    directory = RunDirectory(run or default_run(config, settings.data))
+    starting_tokenizer = directory.starting_tokenizer(tokenizer, init_from)
+    directory.refuse_other(settings)  # now, before anything heavy is loaded
     if dry_run:
         with _moved_files_explained(directory):
-            _describe(settings, directory, tokenizer, console)
+            _describe(settings, directory, starting_tokenizer, console)
         return
     with Interrupts() as interrupts, _moved_files_explained(directory):
-        from ..seq2seq.training.run import train as train_run
+        from ..seq2seq.runs.train import train as train_run
 
         try:
             result = train_run(
                 settings,
-                run=directory,
-                config_text=render_config(settings),
+                run=directory.path,
                 reporter=console,
                 interrupts=interrupts,
                 tokenizer=tokenizer,
@@ -125,37 +120,34 @@ def train(
     else:
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
         early = ", as validation had stopped improving" if result.stopped_early else ""
-        quoted = shlex.quote(str(directory))
-        console.say(f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {quoted}")
+        console.say(
+            f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {directory.quoted}"
+        )
 
 
-def _describe(settings: "RunConfig", directory: Path, tokenizer: Path | None, console: "Console") -> None:
+def _describe(settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, console: "Console") -> None:
     """Says what would be trained, with the vocabulary that a start would take."""
-    from ..configs import render_config
-    from ..seq2seq.training.dry_run import dry_run
-    from ..seq2seq.training.run import begun_otherwise
+    from ..seq2seq.runs.dry_run import dry_run
 
-    own = directory / "tokenizer"
-    if tokenizer is None and own.is_dir() and not begun_otherwise(directory, render_config(settings)):
-        tokenizer = own
+    if tokenizer is None and run.tokenizer.is_dir() and not run.begun_otherwise(settings):
+        tokenizer = run.tokenizer
     print("\n".join(dry_run(settings, tokenizer=tokenizer, reporter=console)))
 
 
 @contextmanager
-def _moved_files_explained(run: Path) -> Iterator[None]:
+def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
     """Says of a missing file that the run has been trained with how to name it anew."""
     from ..data.errors import DataError, MissingFile
-    from .settings import files_of
 
     try:
         yield
     except MissingFile as error:
-        files = files_of(run)  # config.yaml is still that of the last start: it is replaced after the data are read
+        files = run.data_files()  # config.yaml is still that of the last start: it is replaced after the data are read
         if error.path not in {Path(name) for names in files.values() for name in names}:
             raise
         flags = ", ".join(f"--{key.replace('_', '-')}" for key in files)
         raise DataError(
-            f"{error}. {run / 'config.yaml'} names it: if the files of this run were moved, say where they are now with"
+            f"{error}. {run.config} names it: if the files of this run were moved, say where they are now with"
             f" {flags}; names without a leading / count from the directory in which tfm is started"
         ) from error
 

@@ -54,7 +54,7 @@ def translate(
     from ..data.errors import DataError, UsageError
     from ..data.files import OutputFile
     from ..data.reading import MAX_LINE_BYTES
-    from ..seq2seq.training.interrupts import Interrupts
+    from ..seq2seq.interrupts import Interrupts
     from .console import Console
     from .libraries import importing
     from .runs import find_run

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
-from ...data.errors import ModelError
 from ...data.padding import pad_sources
 from ...data.sentences import split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from ..checkpoint import find_checkpoint, load_model
 from ..device import pick_device
 from ..model.transformer import Transformer
+from ..runs.directory import RunDirectory
+from ..runs.weights import load_model
 from .beam import beam_search
 from .config import DecodingConfig
 from .greedy import extend_greedily, most_likely
@@ -109,11 +109,10 @@ class Translator:
         Raises:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
         """
-        run = Path(run)
-        found = find_checkpoint(run, checkpoint, warn=warn)
+        directory = RunDirectory(run)
+        found = directory.find_checkpoint(checkpoint, warn=warn)
         model, description = load_model(found, device=pick_device(device))
-        tokenizer = Tokenizer.load(run / "tokenizer")
-        check_tokenizer(tokenizer, description.tokenizer_sha256, run / "tokenizer")
+        tokenizer = directory.load_tokenizer(description.tokenizer_sha256)
         translator = cls(model, tokenizer, description.decoding_config(), warn=warn)
         translator.checkpoint = found
         return translator
@@ -272,19 +271,6 @@ class Translator:
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(vocabulary.piece(token) for part in parts for token in part.ids),
-        )
-
-
-def check_tokenizer(tokenizer: Tokenizer, expected_sha256: str, directory: Path) -> None:
-    """Refuses a tokenizer that is not the one the model was trained with.
-
-    Raises:
-        ModelError: It is another one.
-    """
-    if tokenizer.sha256 != expected_sha256:
-        raise ModelError(
-            f"{directory} is not the tokenizer that this model was trained with (sha256 {tokenizer.sha256[:12]}..,"
-            f" the model expects {expected_sha256[:12]}..); restore the run's own"
         )
 
 

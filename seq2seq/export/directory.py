@@ -14,10 +14,10 @@ from typing import Any
 from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, staged_directory, write_file
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
-from ..checkpoint import ModelDescription, load_model
-from ..decoding.translator import check_tokenizer
-from ..model.config import ModelConfig
 from ..model.transformer import Transformer
+from ..runs.checkpoint import ModelDescription
+from ..runs.directory import RunDirectory
+from ..runs.weights import load_model
 from .limits import why_not_exportable
 from .readme import render_readme
 
@@ -48,7 +48,7 @@ def refuse_foreign_directory(output: Path) -> None:
         raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
 
 
-def export_checkpoint(run: Path, checkpoint: Path, output: Path, *, quantization: str = "float32") -> None:
+def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quantization: str = "float32") -> None:
     """Writes a checkpoint as a CTranslate2 directory; an earlier export in its place is replaced in one step.
 
     Args:
@@ -65,8 +65,7 @@ def export_checkpoint(run: Path, checkpoint: Path, output: Path, *, quantization
     require_ctranslate2()
     refuse_foreign_directory(output)
     model, description = load_model(checkpoint)
-    tokenizer = Tokenizer.load(run / "tokenizer")
-    check_tokenizer(tokenizer, description.tokenizer_sha256, run / "tokenizer")
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
     if reasons := why_not_exportable(model.config, vocab_size=largest):
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
@@ -103,6 +102,6 @@ def _origin(description: ModelDescription, checkpoint: Path, quantization: str) 
         "checkpoint": str(checkpoint),
         "quantization": quantization,
         "tokenizer_sha256": description.tokenizer_sha256,
-        "model": asdict(ModelConfig(**description.model)),
+        "model": asdict(description.model_config()),
         "decoding": description.decoding,
     }

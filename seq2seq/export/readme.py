@@ -1,8 +1,7 @@
 """The README.md of an export: how to translate with it, and how to get exactly what `tfm translate` gives."""
 
 from ...data.tokenizer import Tokenizer
-from ..checkpoint import ModelDescription
-from ..model.config import ModelConfig
+from ..runs.checkpoint import ModelDescription
 
 _TEMPLATE = """# A translator for CTranslate2
 
@@ -67,7 +66,7 @@ rare sentences of which more than {beam_size} hypotheses end at once:
 
 def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quantization: str) -> str:
     """The text, with the numbers of this model."""
-    config, decoding = ModelConfig(**description.model), description.decoding_config()
+    config, decoding = description.model_config(), description.decoding_config()
     learned = config.positions == "learned"
     return _TEMPLATE.format(
         weights="weights in " + quantization,

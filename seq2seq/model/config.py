@@ -1,6 +1,6 @@
 """What a Transformer is made of. A plain dataclass: no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers", "max_seq_len")
@@ -78,6 +78,10 @@ class ModelConfig:
             problems.append(f"d_model must be even for sinusoidal positions, but is {self.d_model}")
         if problems:
             raise ValueError("\n".join(problems))
+
+    def without_dropout(self) -> "ModelConfig":
+        """The same model, its dropout rates 0: all that its weights depend on. Dropout may change between trainings."""
+        return replace(self, dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
 
     @property
     def key_size(self) -> int:

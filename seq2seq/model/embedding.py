@@ -102,3 +102,13 @@ class Embedding(nn.Module):
         if self.positions is not None:
             x = x + self.positions(start, ids.size(1)).to(x.dtype)
         return self.dropout(x)
+
+
+def embedding_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are looked up, not multiplied: vectors of tokens and of positions.
+
+    A matrix that is tied to the output layer is among them.
+    """
+    tables = {module for module in model.modules() if isinstance(module, nn.Embedding | LearnedPositions)}
+    looked_up = {id(table.weight) for table in tables}
+    return [parameter for parameter in model.parameters() if id(parameter) in looked_up]

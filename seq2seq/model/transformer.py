@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .attention import KeysValues
 from .config import ModelConfig
-from .embedding import Embedding
+from .embedding import Embedding, embedding_parameters
 from .layers import DecoderLayer, EncoderLayer, LayerCache
 from .masks import causal_mask, padding_mask
 from .precision import LayerNorm, Linear
@@ -112,9 +112,8 @@ class Transformer(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         deviation = self.config.d_model**-0.5
-        for name, parameter in self.named_parameters():
-            if name.endswith(("tokens.weight", "positions.weight")):
-                nn.init.normal_(parameter, std=deviation)
+        for parameter in embedding_parameters(self):
+            nn.init.normal_(parameter, std=deviation)
 
     def src_mask(self, src: Tensor) -> Tensor:
         """The mask that hides the padding of a source, (B, 1, 1, S)."""

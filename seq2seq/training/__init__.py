@@ -1,1 +1,14 @@
-"""Training: loss, schedule, optimizer, the loop, and `run`, which puts a training run together."""
+"""The mathematics of training: what one update does to the weights. Read in this order:
+
+    config       settings
+    loss         cross-entropy with label smoothing
+    schedule     the learning rate as a function of the step
+    randomness   seeds as a function of the step
+    batches      the batches of an update, and who computes which part of them
+    gradients    added, normalised, clipped
+    optimizer    AdamW, `muon` for the matrices inside the layers, the moving average of the weights
+    progress     where training stands
+    loop         one update, out of all these
+
+No texts, no files, no processes: those are in `runs` and `parallel`.
+"""

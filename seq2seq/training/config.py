@@ -14,10 +14,10 @@ class TrainingConfig:
 
     seed: int = 1
     """Weights, batch order, dropout and the held-out split are functions of it."""
-    max_steps: int = 20_000
-    """Optimizer updates."""
+    max_steps: int | None = 20_000
+    """Optimizer updates; may be left open (`null`) where `max_time` ends the run."""
     max_time: str | None = None
-    """Wall-clock budget such as `20m`, `8h` or `90s`; turned into a number of steps once, after the first ones."""
+    """Time in all, such as `20m`, `8h` or `90s`. It becomes a number of steps, after the first ones are timed."""
     max_tokens_per_batch: int = 4096
     """Most positions of a batch on either side, padding included; what subword dropout adds comes on top."""
     grad_accum_steps: int = 1
@@ -82,6 +82,8 @@ class TrainingConfig:
             )
             if getattr(self, name) is not None and getattr(self, name) < 1
         ]
+        if self.max_steps is None and self.max_time is None:
+            problems.append("max_steps must be given where there is no max_time")
         problems += self._out_of_range()
         if problems:
             raise ValueError("\n".join(problems))

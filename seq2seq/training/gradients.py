@@ -26,16 +26,15 @@ class GradientBuffer:
         """Begins an update."""
         self.flat.zero_()
 
-    def add(self, loss: Tensor, num_tokens: int) -> None:
-        """Adds one micro-batch: the gradients of its summed loss, by a backward pass, and its totals."""
-        loss.backward()
+    def count(self, loss: Tensor, num_tokens: int) -> None:
+        """Adds the totals of one micro-batch, whose backward pass has added its gradients."""
         self._totals[0] += loss.detach()
         self._totals[1] += num_tokens
 
-    def normalise(self, max_norm: float) -> tuple[float, int, float]:
-        """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any).
+    def normalise_and_clip(self, max_norm: float) -> tuple[float, int, float]:
+        """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any), in one pass.
 
-        The only place in a step where the host waits for the device.
+        The only place in an update where the host waits for the device.
 
         Returns:
             The loss, summed over target tokens; their number; the norm after division, before scaling.

@@ -1,5 +1,6 @@
 """Cross-entropy with label smoothing: the plain formula, and the same without ever holding all logits in memory."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -141,3 +142,22 @@ def training_loss(
         )
     logits = output_layer(rows).float()
     return F.cross_entropy(logits, labels, ignore_index=ignore_id, label_smoothing=label_smoothing, reduction="sum")
+
+
+@dataclass(frozen=True)
+class TranslationLoss:
+    """The loss of predicting each target token from the source and the target before it.
+
+    Args:
+        label_smoothing: Share of the target distribution that is spread over the vocabulary.
+        dtype: Precision of activations and matrix products; weights, gradients and sums stay float32.
+    """
+
+    label_smoothing: float
+    dtype: torch.dtype = torch.float32
+
+    def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
+        """The loss summed over the target tokens of a `TensorBatch`, and their number."""
+        hidden = model.hidden_states(batch.src, batch.tgt_in, self.dtype)  # (B, T, D)
+        loss = training_loss(hidden, model.output_layer, batch.tgt_out, self.label_smoothing, model.pad_id)
+        return loss, batch.num_tokens

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .ranks import Ranks
+from .batches import Alone, Group
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
@@ -36,15 +36,15 @@ def iterate(x: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum, orthogonalised, matrices of one shape at a time; the work is shared by all ranks.
+    """Nesterov momentum, orthogonalised, matrices of one shape at a time; the work is shared by all processes.
 
     Args:
-        params: Matrices, whose gradients are the same on all ranks.
+        params: Matrices, whose gradients are the same in all processes.
         lr: Learning rate; a (rows, columns) matrix moves by it times sqrt(max(1, rows / columns)) in each direction.
         momentum: Share of the past in the momentum.
         weight_decay: Decoupled, as AdamW's.
         dtype: Precision of the iteration.
-        ranks: Who shares it.
+        group: The processes that share it.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.0,
         dtype: torch.dtype = torch.float32,
-        ranks: Ranks | None = None,
+        group: Group | None = None,
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         self._dtype = dtype
-        self._ranks = ranks or Ranks()
+        self._group = group or Alone()
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -76,19 +76,19 @@ class Muon(torch.optim.Optimizer):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-scale)
 
     def _directions(self, parameters: list[nn.Parameter], momentum: float) -> Tensor:
-        """Orthogonal update directions (n, rows, columns); this rank computes its share, the sum brings the others'."""
+        """Orthogonal update directions (n, rows, columns); each process computes a share, and the sum has all."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         for parameter in parameters:
             if "momentum_buffer" not in self.state[parameter]:
                 self.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         buffers = [self.state[parameter]["momentum_buffer"] for parameter in parameters]
         torch._foreach_lerp_(buffers, gradients, 1 - momentum)  # pyright: ignore[reportPrivateImportUsage]
-        first, last = (len(parameters) * (self._ranks.rank + i) // self._ranks.count for i in (0, 1))
+        first, last = (len(parameters) * (self._group.rank + i) // self._group.count for i in (0, 1))
         directions = torch.zeros(len(parameters), *parameters[0].shape, device=parameters[0].device)
         if first < last:
             mine = torch.stack(gradients[first:last]).lerp_(torch.stack(buffers[first:last]), momentum)  # Nesterov
             directions[first:last] = _orthogonalise_either_way(mine.to(self._dtype))
-        self._ranks.add_up(directions)
+        self._group.add_up(directions)
         return directions
 
 

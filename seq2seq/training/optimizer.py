@@ -5,21 +5,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..model.embedding import embedding_parameters
+from .batches import Group
 from .config import TrainingConfig
 from .muon import Muon
-from .ranks import Ranks
 
 
-def _is_matrix(name: str, parameter: nn.Parameter) -> bool:
-    """Whether it multiplies vectors; embeddings and positions are looked up."""
-    return parameter.dim() == 2 and not name.endswith(("tokens.weight", "positions.weight"))
+def matrices(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that multiply vectors, by name; embeddings and positions are looked up."""
+    looked_up = {id(parameter) for parameter in embedding_parameters(model)}
+    named = model.named_parameters()
+    return {name: parameter for name, parameter in named if parameter.dim() == 2 and id(parameter) not in looked_up}
 
 
 def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """The matrices inside the layers. `optimizer: muon` leaves them to Muon."""
-    return [
-        parameter for name, parameter in model.named_parameters() if ".layers." in name and _is_matrix(name, parameter)
-    ]
+    return [parameter for name, parameter in matrices(model).items() if ".layers." in name]
 
 
 class Optimizer:
@@ -31,7 +32,7 @@ class Optimizer:
     Args:
         model: Whose parameters to optimise.
         config: Learning rates, betas, decay.
-        ranks: Who shares Muon's work.
+        group: The processes that share Muon's work.
         dtype: Precision of Muon's matrix products.
     """
 
@@ -40,16 +41,17 @@ class Optimizer:
         model: nn.Module,
         config: TrainingConfig,
         *,
-        ranks: Ranks | None = None,
+        group: Group | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         hidden = hidden_matrices(model) if config.optimizer == "muon" else []
         taken = {id(parameter) for parameter in hidden}
+        decaying = {id(parameter) for parameter in matrices(model).values()}
         decayed: list[nn.Parameter] = []
         others: list[nn.Parameter] = []
-        for name, parameter in model.named_parameters():
+        for parameter in model.parameters():
             if id(parameter) not in taken:
-                (decayed if _is_matrix(name, parameter) else others).append(parameter)
+                (decayed if id(parameter) in decaying else others).append(parameter)
         groups = [
             {"params": decayed, "weight_decay": config.weight_decay, "ratio": 1.0},
             {"params": others, "weight_decay": 0.0, "ratio": 1.0},
@@ -60,7 +62,7 @@ class Optimizer:
         self._parts: list[torch.optim.Optimizer] = [adamw]
         if hidden:
             muon = {"params": hidden, "ratio": config.muon_learning_rate / config.learning_rate}
-            self._parts.append(Muon([muon], weight_decay=config.weight_decay, dtype=dtype, ranks=ranks))
+            self._parts.append(Muon([muon], weight_decay=config.weight_decay, dtype=dtype, group=group))
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

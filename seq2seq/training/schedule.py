@@ -4,6 +4,9 @@ import math
 
 from .config import TrainingConfig
 
+NO_LIMIT = 2**40
+"""The number of updates of a run whose length is not known: more than anybody waits for."""
+
 
 def learning_rate(step: int, config: TrainingConfig, max_steps: int) -> float:
     """The learning rate of one update.
@@ -37,11 +40,26 @@ def learning_rate(step: int, config: TrainingConfig, max_steps: int) -> float:
             return peak
 
 
+def length_matters_after(config: TrainingConfig, max_steps: int) -> float:
+    """The last step whose learning rate is the same in every longer run; infinite where the length never matters.
+
+    Up to this step a run of `max_steps` may still become a longer one. It may become a shorter one as long as it has
+    not gone beyond this step of the shorter run.
+    """
+    warmup = config.warmup_steps
+    match config.schedule:
+        case "inverse_sqrt" | "constant":
+            return math.inf
+        case "cosine":
+            return warmup
+        case "trapezoid":
+            return max(warmup, max_steps + 1 - max(round(config.decay_fraction * max_steps), 1))
+
+
 def same_up_to(step: int, config: TrainingConfig, max_steps: int, other_max_steps: int) -> bool:
     """Whether the first `step` updates have the same learning rates under two different totals.
 
     If so, a run that has done them under the one total is the run that the other total would have begun with.
     """
-    return all(
-        learning_rate(t, config, max_steps) == learning_rate(t, config, other_max_steps) for t in range(1, step + 1)
-    )
+    shorter = min(max_steps, other_max_steps)
+    return max_steps == other_max_steps or step <= length_matters_after(config, shorter)

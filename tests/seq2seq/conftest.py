@@ -9,10 +9,12 @@ import torch
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
-from tfm.seq2seq.checkpoint import ModelDescription, model_tensors, write_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.runs.checkpoint import ModelDescription
+from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.seq2seq.runs.weights import model_tensors, write_checkpoint
 
 SUBJECTS = {"the cat": "die Katze", "a dog": "ein Hund", "my sister": "meine Schwester", "the child": "das Kind"}
 VERBS = {"sees": "sieht", "likes": "mag", "finds": "findet"}
@@ -105,7 +107,8 @@ def run_directory(
             "max_steps": 30,
             "progress": {"step": step, "epoch": 1, "tokens": 100 * step, "stopped_early": False},
         }
+        target = RunDirectory(run).checkpoint_path(step)
         write_checkpoint(
-            run, step, tensors={"model": model_tensors(model)}, description=describe_model(model), state=state
+            target, tensors={"model": model_tensors(model)}, description=describe_model(model), state=state
         )
     return run

@@ -12,7 +12,7 @@ from tfm.seq2seq.decoding import Translator
 from tfm.seq2seq.evaluation import test_set
 from tfm.seq2seq.evaluation.loss import evaluate_loss, to_tensors
 from tfm.seq2seq.evaluation.scores import METRICS, score
-from tfm.seq2seq.run_directory import checkpoint_path
+from tfm.seq2seq.runs.directory import RunDirectory
 
 
 def evaluate(run: Path, pairs: list[tuple[str, str]], **options: Any) -> Any:
@@ -30,7 +30,7 @@ def test_outputs_are_the_translators_and_scores_those_of_the_outputs(
     assert result.outputs == [str(one) for one in Translator.load(run_directory, device="cpu").translate(sources)]
     assert result.scores == [score(name, result.outputs, references) for name in METRICS]
     assert (result.beam_size, result.length_penalty) == (3, 0.6)
-    assert result.checkpoint == checkpoint_path(run_directory, 20)
+    assert result.checkpoint == RunDirectory(run_directory).checkpoint_path(20)
 
 
 def test_options_of_the_search_are_used_and_reported(run_directory: Path, pairs: list[tuple[str, str]]) -> None:
@@ -38,7 +38,7 @@ def test_options_of_the_search_are_used_and_reported(run_directory: Path, pairs:
     translator = Translator.load(run_directory, checkpoint="10", device="cpu")
     assert result.outputs == [str(one) for one in translator.translate([src for src, _ in pairs], beam_size=1)]
     assert (result.beam_size, result.length_penalty) == (1, 0.0)
-    assert result.checkpoint == checkpoint_path(run_directory, 10)
+    assert result.checkpoint == RunDirectory(run_directory).checkpoint_path(10)
 
 
 def test_loss_is_that_of_the_first_references(run_directory: Path, pairs: list[tuple[str, str]]) -> None:
@@ -67,11 +67,11 @@ def test_the_checkpoint_that_is_named_is_the_one_that_was_scored(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(run_directory, run)
-    weights = checkpoint_path(run, 20) / "model.safetensors"
+    weights = RunDirectory(run).checkpoint_path(20) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     warnings: list[str] = []
     result = evaluate(run, pairs, warn=warnings.append)
-    assert result.checkpoint == checkpoint_path(run, 30)  # the second best, as the best is damaged
+    assert result.checkpoint == RunDirectory(run).checkpoint_path(30)  # the second best, as the best is damaged
     assert result.outputs == evaluate(run, pairs, checkpoint="30").outputs != evaluate(run_directory, pairs).outputs
     assert len(warnings) == 1 and "step-000020" in warnings[0]
 

@@ -12,11 +12,13 @@ from helpers.pieces import EOS, FORBIDDEN, piece_names
 from tfm.data.batching import make_batch
 from tfm.data.config import TokenizerConfig
 from tfm.data.tokenizer import build_tokenizer
-from tfm.seq2seq.checkpoint import ModelDescription, model_tensors, write_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.export.specification import specify
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.runs.checkpoint import ModelDescription
+from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.seq2seq.runs.weights import build_model, model_tensors, write_checkpoint
 
 
 @pytest.fixture(scope="session")
@@ -67,12 +69,14 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
         batch = make_batch([(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
-            model = description.build()
+            model = build_model(description)
             _learn(model, *(torch.from_numpy(rows) for rows in (batch.src, batch.tgt_in, batch.tgt_out)))
         run = tmp_path_factory.mktemp("runs") / "trained"
         tokenizer.save(run / "tokenizer")
         tensors = {"model": model_tensors(model)}
-        write_checkpoint(run, 1, tensors=tensors, description=description, state={"score": 1.0})
+        write_checkpoint(
+            RunDirectory(run).checkpoint_path(1), tensors=tensors, description=description, state={"score": 1.0}
+        )
         return run
 
     return make

@@ -13,11 +13,11 @@ from helpers.pieces import EOS
 
 from tfm.data.errors import EnvironmentFault, ModelError, UsageError
 from tfm.data.tokenizer import Tokenizer
-from tfm.seq2seq.checkpoint import find_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.translator import Translator
 from tfm.seq2seq.export import directory as export_directory
 from tfm.seq2seq.export.directory import export_checkpoint
+from tfm.seq2seq.runs.directory import RunDirectory
 
 
 def files(folder: Path) -> set[str]:
@@ -25,7 +25,7 @@ def files(folder: Path) -> set[str]:
 
 
 def export(run: Path, output: Path, **options: Any) -> Path:
-    export_checkpoint(run, find_checkpoint(run), output, **options)
+    export_checkpoint(RunDirectory(run), RunDirectory(run).find_checkpoint(), output, **options)
     return output
 
 
@@ -124,7 +124,9 @@ def test_what_cannot_be_exported_is_refused(
 
 def test_another_tokenizer_is_refused(run_directory: Path, tmp_path: Path, separate_run: Path) -> None:
     with pytest.raises(ModelError, match="is not the tokenizer"):
-        export_checkpoint(separate_run, find_checkpoint(run_directory), tmp_path / "export")
+        export_checkpoint(
+            RunDirectory(separate_run), RunDirectory(run_directory).find_checkpoint(), tmp_path / "export"
+        )
 
 
 def test_without_the_extra_one_line_says_what_to_install(

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from tfm.seq2seq.checkpoint import find_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.translator import Translator
 from tfm.seq2seq.export.directory import export_checkpoint
 from tfm.seq2seq.export.parity import Search, compare, load_export, searches, table, translate_pieces
+from tfm.seq2seq.runs.directory import RunDirectory
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def run(trained_run: Callable[..., Path]) -> Path:
 @pytest.fixture
 def exported(run: Path, tmp_path: Path) -> Any:
     """Its export, loaded."""
-    export_checkpoint(run, find_checkpoint(run), tmp_path / "export")
+    export_checkpoint(RunDirectory(run), RunDirectory(run).find_checkpoint(), tmp_path / "export")
     return load_export(tmp_path / "export", threads=1)
 
 

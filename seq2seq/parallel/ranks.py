@@ -1,0 +1,231 @@
+"""Ranks: the processes that train one model together, each on its share of an update's micro-batches.
+
+All ranks hold the same weights. Each computes gradients of its micro-batches, the gradients are added over all ranks
+(torch.distributed), and every rank makes the same update. Rank 0, the leader, is the process that the user started: it
+alone prepares data, validates, logs, saves and decides; the others follow.
+
+On a CPU the leader starts the followers itself, as plain child processes on pipes, and divides the cores among all:
+several processes of few threads train small models faster than one of many, which wait for each other at every
+operation. Under `torchrun` (several GPUs or machines) the processes are there already and join by its environment
+variables.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+from ...data.errors import EnvironmentFault
+
+_PATIENCE = timedelta(days=30)
+"""Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
+_STOP = -1
+_READY = b"ready\n"
+_FOLLOWER = f"{__package__}.follower"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among the ranks of a run; alone unless said otherwise."""
+
+    rank: int = 0
+    count: int = 1
+    threads: int | None = None
+    """Threads that each rank computes with, where the leader divides the cores."""
+
+    def share(self, micro_batches: range) -> range:
+        """Those of an update's micro-batches that are this rank's."""
+        return micro_batches[self.rank :: self.count]
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replaces the tensor by its sum over all ranks."""
+        if self.count > 1:
+            distributed.all_reduce(tensor)
+
+    def go_on(self, max_steps: int) -> None:
+        """Tells the followers to make one more update, and of how many in all."""
+        self._tell(max_steps)
+
+    def stop(self) -> None:
+        """Tells the followers that there is nothing more to do."""
+        self._tell(_STOP)
+
+    def send_home(self) -> None:
+        """For the leader, instead of beginning: others, whom torchrun has started, are waiting to be told."""
+        if self.count > 1 and self.threads is None:
+            with joined(self):
+                self.hand_out(b"")
+
+    def updates(self) -> Iterator[int]:
+        """For a follower: at each update that the leader asks for, of how many it is in all."""
+        while (max_steps := self._tell(_STOP)) != _STOP:
+            yield max_steps
+
+    def _tell(self, number: int) -> int:
+        message = torch.tensor([number])
+        if self.count > 1:
+            distributed.broadcast(message, src=0)
+        return int(message.item())
+
+    def hand_out(self, content: bytes = b"") -> bytes:
+        """Gives all ranks the bytes that the leader passes. Bytes, for nothing that is read here may run code."""
+        size = self._tell(len(content))
+        if self.count == 1 or size == 0:
+            return content
+        message = torch.frombuffer(bytearray(content or size), dtype=torch.uint8)  # room for what comes, if empty
+        distributed.broadcast(message, src=0)
+        return message.numpy().tobytes()
+
+    @contextlib.contextmanager
+    def others_idle(self) -> Iterator[None]:
+        """For the leader: inside the block it computes on the cores of all, who wait for it."""
+        with using_threads(None if self.threads is None else self.threads * self.count):
+            yield
+
+
+def started_by_torchrun() -> Ranks | None:
+    """This process's place among those that torchrun started; None if it was started otherwise."""
+    if not distributed.is_torchelastic_launched():
+        return None
+    return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
+@contextlib.contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Inside the block torch computes with so many threads; None changes nothing."""
+    if count is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def joined(ranks: Ranks) -> Iterator[None]:
+    """Joins all ranks for as long as the block lasts; the leader of ranks that nobody has started starts them.
+
+    Raises:
+        EnvironmentFault: A follower died.
+    """
+    if ranks.count == 1:
+        with using_threads(ranks.threads):
+            yield
+    elif ranks.threads is None:
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, timeout=_PATIENCE)
+        try:
+            yield
+        finally:
+            distributed.destroy_process_group()
+    else:
+        with _followers(ranks):
+            yield
+
+
+@contextlib.contextmanager
+def _followers(ranks: Ranks) -> Iterator[None]:
+    followers: list[subprocess.Popen[bytes]] = []
+    temporary = tempfile.TemporaryDirectory(prefix="tfm-ranks-")
+    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads):
+        meeting_point, complaints = Path(folder) / "store", Path(folder) / "stderr"
+        try:
+            with complaints.open("wb") as stderr:
+                for rank in range(1, ranks.count):
+                    followers.append(_start(Ranks(rank, ranks.count, ranks.threads), meeting_point, stderr))
+            for follower in followers:
+                assert follower.stdout is not None
+                if follower.stdout.readline() != _READY:
+                    raise RuntimeError("a follower did not start")
+            _meet(ranks, meeting_point)
+            yield
+        except RuntimeError as error:
+            dead = _first_dead(followers)
+            if dead is None:
+                raise
+            raise EnvironmentFault(_obituary(dead, complaints)) from error
+        finally:
+            for follower in followers:
+                follower.kill()
+            for follower in followers:
+                follower.communicate()
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+
+
+def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
+    """Starts a follower, in a session of its own, for Ctrl-C is the leader's to answer.
+
+    Its stdin is a pipe that closes when the leader dies; then it ends, too. With -P the files of the current directory
+    are no modules, as they are none for `tfm` itself.
+    """
+    numbers = [str(number) for number in (ranks.rank, ranks.count, ranks.threads)]
+    command = [sys.executable, "-P", "-m", _FOLLOWER, *numbers, str(meeting_point)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+    )
+
+
+def _first_dead(followers: "list[subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes] | None":
+    """A follower that has ended by itself, if one has or does so within a second."""
+    for follower in followers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            follower.wait(timeout=1 / len(followers))
+            return follower
+    return None
+
+
+def _obituary(process: "subprocess.Popen[bytes]", complaints: Path) -> str:
+    code = process.returncode
+    last = complaints.read_text(errors="replace").strip().rpartition("\n")[2]
+    how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with exit code {code}: {last}"
+    return f"a training process {how}; run the same command to continue, with --set training.ranks=1 for one process"
+
+
+def _meet(ranks: Ranks, meeting_point: Path) -> None:
+    store = distributed.FileStore(str(meeting_point), ranks.count)  # pyright: ignore[reportPrivateImportUsage]
+    distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
+
+
+@contextlib.contextmanager
+def _interface_of_this_machine() -> Iterator[None]:
+    """Lets ranks of one machine talk through its loopback interface, whatever its name resolves to."""
+    key, name = "GLOO_SOCKET_IFNAME", {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    if name is None or key in os.environ:
+        yield
+        return
+    os.environ[key] = name
+    try:
+        yield
+    finally:
+        os.environ.pop(key, None)
+
+
+def started_follower(arguments: list[str]) -> Ranks:
+    """For a process that a leader started: joins it, and ends when the leader does, however that ends."""
+    rank, count, threads = map(int, arguments[:3])
+
+    def end_with_the_leader() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_the_leader, daemon=True).start()
+    ranks = Ranks(rank, count, threads)
+    torch.set_num_threads(threads)
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
+    _meet(ranks, Path(arguments[3]))
+    return ranks

@@ -1,0 +1,78 @@
+"""What every process of a run puts together: model, optimizer, loss and batches, in a `Trainer`."""
+
+from dataclasses import asdict
+from importlib import metadata
+
+import torch
+
+from ...configs import RunConfig
+from ...data.store import TokenStore
+from ...data.tokenizer import Tokenizer
+from ..training.batches import Group
+from ..training.config import TrainingConfig
+from ..training.loop import Trainer
+from ..training.loss import TranslationLoss
+from ..training.optimizer import Optimizer
+from ..training.progress import Progress
+from ..training.randomness import seed_torch
+from .checkpoint import FORMAT_VERSION, ModelDescription
+from .prepare import StoreBatches, subword_dropout
+from .weights import build_model
+
+
+def describe_model(settings: RunConfig, tokenizer: Tokenizer) -> ModelDescription:
+    """What `model.json` says of the model of a run."""
+    return ModelDescription(
+        format=FORMAT_VERSION,
+        tfm_version=metadata.version("tfm"),
+        model=asdict(settings.model),
+        src_vocab_size=len(tokenizer.src),
+        tgt_vocab_size=len(tokenizer.tgt),
+        shared_vocab=tokenizer.joint,
+        tokenizer_sha256=tokenizer.sha256,
+        weights="ema" if settings.training.ema_decay else "model",
+        decoding=asdict(settings.decoding),
+    )
+
+
+def build_trainer(
+    config: TrainingConfig,
+    description: ModelDescription,
+    tokenizer: Tokenizer,
+    store: TokenStore,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    muon_dtype: torch.dtype,
+    parts: int,
+    group: Group,
+    progress: Progress,
+) -> Trainer:
+    """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet.
+
+    Args:
+        config: Settings of the training.
+        description: Of the model.
+        tokenizer: For subword dropout.
+        store: The tokenised training data.
+        device: Where it computes.
+        dtype: Precision of activations and matrix products.
+        muon_dtype: Precision of Muon's matrix products.
+        parts: Micro-batches into which each batch is cut.
+        group: The processes that share an update.
+        progress: Where training stands.
+    """
+    seed_torch(config.seed, "weights")
+    model = build_model(description).to(device)
+    dropout = subword_dropout(tokenizer, config, description.model_config())
+    return Trainer(
+        model=model,
+        optimizer=Optimizer(model, config, group=group, dtype=muon_dtype),
+        average=None,
+        config=config,
+        loss=TranslationLoss(config.label_smoothing, dtype),
+        provider=StoreBatches(store, config, device, dropout),
+        progress=progress,
+        group=group,
+        parts=parts,
+    )

@@ -1,0 +1,66 @@
+"""What a run directory holds, for `tfm info`."""
+
+from typing import Any
+
+from ...data.errors import ModelError
+from ..export.limits import why_not_exportable
+from ..model.config import ModelConfig
+from ..model.transformer import count_parameters
+from .checkpoint import checkpoint_step, read_description, read_state
+from .directory import RunDirectory, best_checkpoint
+from .setup import describe_setup
+
+
+def describe_run(run: RunDirectory) -> dict[str, Any]:
+    """Model, vocabulary, checkpoints and scores of a run.
+
+    Raises:
+        ModelError: The directory holds no checkpoint, or none that is sound.
+    """
+    checkpoints = {path: run.examine(path) for path in run.checkpoints()}
+    sound = [path for path, reason in checkpoints.items() if not reason]
+    if not sound:
+        reasons = "; ".join(reason for reason in checkpoints.values() if reason)
+        raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
+    best, last = best_checkpoint(sound), sound[-1]
+    description, state = read_description(last), read_state(last)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256)
+    config = description.model_config()
+    sizes = {
+        "src_vocab_size": description.src_vocab_size,
+        "tgt_vocab_size": description.tgt_vocab_size,
+        "shared_vocab": description.shared_vocab,
+    }
+    return {
+        "run": str(run),
+        "made by": f"tfm {description.tfm_version}",
+        "parameters": count_parameters(config, **sizes),
+        "model": description.model,
+        "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
+        "weights": "moving average" if description.weights == "ema" else "as trained",
+        "decoding": description.decoding,
+        "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
+        "training": {
+            "step": state["progress"]["step"],
+            "of": state["max_steps"],
+            "epoch": state["progress"]["epoch"],
+            "target_tokens": state["progress"]["tokens"],
+            "stopped_early": state["progress"]["stopped_early"],
+        },
+        "computed": describe_setup(run, state.get("environment", {})),
+        "checkpoints": [
+            {
+                "step": checkpoint_step(path),
+                "score": None if reason else read_state(path)["score"],
+                "best": path == best,
+                "last": path == last,
+                "damage": reason,
+            }
+            for path, reason in checkpoints.items()
+        ],
+    }
+
+
+def _exportable(config: ModelConfig, vocab_size: int) -> str:
+    reasons = why_not_exportable(config, vocab_size=vocab_size)
+    return f"not possible: {'; '.join(reasons)}" if reasons else "ctranslate2"

@@ -1,0 +1,290 @@
+"""The leader of a run, the process that the user started: it begins or restores, announces, trains and saves."""
+
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...configs import RunConfig
+from ...data.errors import InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
+from ..device import describe_precision, own_device, pick_device, processor_name
+from ..export.limits import why_not_exportable
+from ..interrupts import Interrupts
+from ..parallel.follower import Start
+from ..parallel.ranks import joined
+from ..reporter import Reporter
+from ..training.optimizer import MovingAverage
+from ..training.progress import Progress
+from ..training.schedule import same_up_to
+from .assemble import build_trainer
+from .checkpoint import ModelDescription, checkpoint_step, read_description, read_state
+from .directory import RunDirectory, check_tokenizer
+from .log import RunLog
+from .plan import Plan
+from .prepare import PreparedData, StoreBatches, subword_dropout
+from .session import Hooks, Session
+from .setup import Setup, in_todays_words
+from .state import RunState, Saved
+from .validation import Validator
+from .weights import load_weights, model_tensors, read_tensors, write_checkpoint
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended.
+
+    Attributes:
+        step: Its last step.
+        best_step, best_score: Where validation scored highest.
+        stopped_early: Validation had stopped improving.
+        how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
+    """
+
+    step: int
+    best_step: int
+    best_score: float | None
+    stopped_early: bool
+    how_to_go_on: str | None = None
+
+    @property
+    def already_finished(self) -> bool:
+        """Nothing was left to do."""
+        return self.how_to_go_on is not None
+
+
+class Leader:
+    """Everything of a run in one process.
+
+    Args:
+        run: The run directory, locked.
+        settings: The configuration.
+        prepared: Vocabulary and data.
+        description: Of the model.
+        setup: What it is computed with.
+        plan: How many steps the run has.
+        reporter, interrupts: As in `train.train`.
+        saved: Where the run stands, if it has come to a checkpoint.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        settings: RunConfig,
+        prepared: PreparedData,
+        description: ModelDescription,
+        setup: Setup,
+        plan: Plan,
+        reporter: Reporter,
+        interrupts: Interrupts,
+        saved: Saved | None,
+    ) -> None:
+        self.run, self.settings, self.config = run, settings, settings.training
+        self.prepared, self.description, self.setup, self.plan = prepared, description, setup, plan
+        self.reporter, self.interrupts, self.saved = reporter, interrupts, saved
+        self.device, self.ranks = own_device(pick_device(self.config.device).type), setup.ranks
+        self.trainer = build_trainer(
+            self.config,
+            description,
+            prepared.tokenizer,
+            prepared.train,
+            device=self.device,
+            dtype=setup.dtype,
+            muon_dtype=setup.muon_dtype,
+            parts=setup.division.parts,
+            group=self.ranks,
+            progress=saved.state.progress if saved else Progress(),
+        )
+        self.model: Any = self.trainer.model
+        self.progress = self.trainer.progress
+        self.log = RunLog(run, self.config, reporter, plan.started)
+
+    def train(self, init_from: Path | None) -> TrainingResult:
+        """Trains to the end.
+
+        Args:
+            init_from: A run whose best weights a new one starts from.
+        """
+        if self.saved is not None:
+            self._restore(self.saved)
+            if init_from is not None:
+                self.reporter.say(f"{self.run} has begun: its own weights count, not those of {init_from}")
+        else:
+            if init_from is not None:
+                self._initialise(RunDirectory(init_from))
+            if self.config.ema_decay:
+                self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
+        if self._is_at_end():
+            self.ranks.send_home()
+            return self._result(self._how_to_go_on())
+        self._announce()
+        with joined(self.ranks):
+            self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
+            try:
+                self._run_session(validate_first=init_from is not None and self.saved is None)
+            except (TrainingDiverged, InterruptedAtOnce):  # the others have seen the one, and cannot hear of the other
+                raise
+            except TfmError:
+                self.ranks.stop()
+                raise
+            self.ranks.stop()
+        return self._result()
+
+    # --- before ---
+
+    def _restore(self, saved: Saved) -> None:
+        """Takes weights and moments from a checkpoint."""
+        checkpoint = saved.checkpoint
+        description = read_description(checkpoint)
+        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run.tokenizer)
+        before, now = in_todays_words(saved.state.environment), self._environment()
+        if before != now:
+            self.reporter.warn(
+                f"this run was on {_words(before)} and continues on {_words(now)}:"
+                " the result will be as good, but not bit for bit the same"
+            )
+        load_weights(self.model, checkpoint, "model")
+        self.trainer.optimizer.restore(self.model, read_tensors(checkpoint, "optimizer"))
+        if self.config.ema_decay:
+            self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
+            self.trainer.average.restore({k: v.to(self.device) for k, v in read_tensors(checkpoint, "ema").items()})
+
+    def _initialise(self, source: RunDirectory) -> None:
+        """Takes the best weights of another run."""
+        checkpoint = source.find_checkpoint("best", warn=self.reporter.warn)
+        description = read_description(checkpoint)
+        if description.model_config().without_dropout() != self.settings.model.without_dropout():
+            raise UsageError(
+                f"{source} is a model of other sizes than this configuration; see tfm info --run {source.quoted}"
+            )
+        check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, source.tokenizer)
+        load_weights(self.model, checkpoint, description.weights)
+        self.reporter.say(f"starting from the weights of {checkpoint}")
+
+    def _is_at_end(self) -> bool:
+        progress = self.progress
+        at_end = progress.stopped_early or (not self.plan.pending and progress.step >= self.plan.limit)
+        return at_end and progress.validated_step == progress.step
+
+    def _how_to_go_on(self) -> str:
+        """What would continue a finished run."""
+        step, config = self.progress.step, self.config
+        planned = (self.saved.state.max_steps if self.saved else None) or step
+        if self.progress.stopped_early:
+            reason = "validation had stopped improving"
+        elif same_up_to(step, config, planned, 2 * step):
+            limit = "--max-steps in place of its time limit" if config.max_time else "a higher --max-steps"
+            return f"{limit} continues it"
+        else:
+            reason = f"its {config.schedule} schedule has come to its end"
+        return f"{reason}; to train on, start a new run: --init-from {self.run.quoted} --run NEW"
+
+    def _announce(self) -> None:
+        """Says what will be trained, and warns of what the user may not expect."""
+        precision = describe_precision(self.setup.dtype, self.device)
+        steps = f"as many steps as fit {self.config.max_time}" if self.plan.pending else f"{self.plan.limit:,} steps"
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        self.reporter.say(
+            f"{parameters:,} parameters on {self.device} ({precision}, {self.setup.division}); {steps}"
+            + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
+        )
+        shares = self.config.grad_accum_steps * self.setup.division.parts
+        if self.ranks.count > shares:
+            self.reporter.warn(
+                f"an update of this run has {shares} parts: of {self.ranks.count} processes some have nothing to do"
+            )
+        dropout = subword_dropout(self.prepared.tokenizer, self.config, self.settings.model)
+        if dropout and not any(side.has_effect for side in dropout):
+            self.reporter.warn(
+                f"training.subword_dropout has no effect: no piece of this {self.prepared.tokenizer.type} vocabulary"
+                " can be spelt by two others"
+            )
+        largest = max(self.description.src_vocab_size, self.description.tgt_vocab_size)
+        if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
+            self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
+
+    def _start(self) -> Start:
+        """What the other ranks need to stand where this one does."""
+        return Start(
+            config=self.config,
+            description=self.description,
+            progress=self.progress,
+            device=self.device.type,
+            precision=self.setup.precision,
+            muon_precision=self.setup.muon_precision,
+            parts=self.setup.division.parts,
+            tokenizer=self.run.tokenizer,
+            train_store=self.prepared.train.directory,
+            weights={name: tensor.cpu() for name, tensor in model_tensors(self.model).items()},
+            optimizer={n: t.cpu() for n, t in self.trainer.optimizer.tensors(self.model).items()},
+        )
+
+    # --- during ---
+
+    def _run_session(self, *, validate_first: bool) -> None:
+        validator = Validator(
+            tokenizer=self.prepared.tokenizer,
+            decoding=self.settings.decoding,
+            config=self.config,
+            batches=StoreBatches(self.prepared.dev, self.config, self.device).all,
+            pairs=self.prepared.dev_pairs,
+            reporter=self.reporter,
+            stop_requested=lambda: self.interrupts.received,
+        )
+        hooks = Hooks(
+            validate=lambda: validator(self.model, self.progress.step),
+            save=self._save,
+            log=lambda record: self.log.record(record, self.progress),
+            after_update=lambda: self.log.after_update(self.progress, self.plan.max_steps),
+            stop_requested=lambda: self.interrupts.received,
+        )
+        session = Session(self.trainer, self.plan, hooks, self.ranks)
+        self.log.open(self.progress, self.plan.max_steps)
+        try:
+            with self.interrupts.held():
+                if validate_first:
+                    session.validate_and_save()
+                session.run()
+        except TrainingDiverged as error:
+            saved = self.run.checkpoints()
+            good = f". Last good checkpoint: step {checkpoint_step(saved[-1]):,}" if saved else ""
+            raise TrainingDiverged(f"{error}{good}") from error
+        finally:
+            self.log.close()
+
+    def _save(self) -> None:
+        """Writes a checkpoint of where training stands, and removes old ones."""
+        state = RunState(self.progress, self.plan.max_steps, self.prepared.identity, self._environment()).as_json()
+        target = self.run.checkpoint_path(self.progress.step)
+        if target.is_dir() and not self.run.examine(target) and read_state(target) == state:
+            return  # a stop right after a save: what is there is what would be written
+        tensors = {"model": model_tensors(self.model), "optimizer": self.trainer.optimizer.tensors(self.model)}
+        if self.trainer.average is not None:
+            tensors["ema"] = self.trainer.average.tensors()
+        self.log.sync()
+        write_checkpoint(target, tensors=tensors, description=self.description, state=state)
+        self.run.verified(target)
+        self.run.prune(keep=self.config.keep_checkpoints)
+
+    def _environment(self) -> dict[str, Any]:
+        """What bit-identical results depend on besides the code and the data."""
+        return {
+            "tfm": metadata.version("tfm"),
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name() if self.device.type == "cuda" else self.device.type,
+            "processor": torch.backends.cpu.get_cpu_capability(),
+            "cpu": processor_name(),
+            **self.setup.environment(),
+        }
+
+    # --- after ---
+
+    def _result(self, how_to_go_on: str | None = None) -> TrainingResult:
+        progress = self.progress
+        best = progress.best_step, progress.best_score
+        return TrainingResult(progress.step, *best, progress.stopped_early, how_to_go_on)
+
+
+def _words(environment: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in environment.items())

@@ -1,0 +1,85 @@
+"""What is written and shown of a run under way: metrics.jsonl, timing.jsonl, the learning curve, the progress bar."""
+
+import math
+import time
+from typing import Any
+
+from ...data.errors import EnvironmentFault
+from ...data.files import replace_file
+from ..reporter import Reporter
+from ..training.config import TrainingConfig
+from ..training.progress import Progress
+from .curve import learning_curve
+from .directory import RunDirectory
+
+
+class RunLog:
+    """Keeps account of a run.
+
+    Args:
+        run: Its directory.
+        config: For the cadence, and for names in the picture.
+        reporter: Shows the progress bar.
+        started: Monotonic time from which `timing.jsonl` counts.
+    """
+
+    def __init__(self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float) -> None:
+        self._run, self._config, self._reporter, self._started = run, config, reporter, started
+
+    def open(self, progress: Progress, max_steps: int | None) -> None:
+        """Cuts the logs back to where training stands, and begins a progress bar.
+
+        Args:
+            progress: Where training stands.
+            max_steps: Updates in all, if that is known.
+        """
+        for log in (self._run.metrics, self._run.timing):
+            log.keep(lambda record: _happened(record, progress))
+        self._bar = self._reporter.progress("training", max_steps, "step", done=progress.step)
+        self._tick(progress)
+
+    def _tick(self, progress: Progress) -> None:
+        self._last_tick = (time.monotonic(), progress.tokens)
+
+    def after_update(self, progress: Progress, max_steps: int | None) -> None:
+        """Moves the bar; writes how long it took, now and then."""
+        now, (then, tokens) = time.monotonic(), self._last_tick
+        speed = (progress.tokens - tokens) / max(now - then, 1e-9)
+        loss = progress.mean_loss
+        note = f"{speed:,.0f} tok/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        self._bar.update(progress.step, note, total=max_steps)
+        if progress.step % self._config.log_every == 0:
+            seconds = round(now - self._started, 3)
+            self._run.timing.append({"step": progress.step, "seconds": seconds, "tokens_per_second": round(speed, 1)})
+            self._tick(progress)
+
+    def record(self, record: dict[str, Any], progress: Progress) -> None:
+        """Writes deterministic figures to metrics.jsonl."""
+        self._run.metrics.append(record)
+        if record["kind"] == "validation":
+            self.draw_curve()
+            self._tick(progress)
+
+    def sync(self) -> None:
+        """Makes what was logged outlast a power cut: a checkpoint never outlives what was logged before it."""
+        for log in (self._run.metrics, self._run.timing):
+            log.sync()
+
+    def close(self) -> None:
+        """Ends the bar and draws the curve. The run does not depend on a picture, nor may it hide why the run ends."""
+        self._bar.close()
+        try:
+            self.draw_curve()
+        except EnvironmentFault as error:
+            self._reporter.warn(str(error))
+
+    def draw_curve(self) -> None:
+        """Draws losses and scores so far to learning_curve.png."""
+        if records := self._run.metrics.records():
+            replace_file(self._run.learning_curve, learning_curve(records, self._config))
+
+
+def _happened(record: dict[str, Any], progress: Progress) -> bool:
+    """Whether a record is of something before the checkpoint; what came after it will be logged again."""
+    step = record.get("step", math.inf)
+    return step <= (progress.validated_step if record.get("kind") == "validation" else progress.step)

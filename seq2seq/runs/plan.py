@@ -1,0 +1,179 @@
+"""How many updates a run has: the number configured, or as many as fit its time.
+
+A time limit becomes a number of updates after the first ones have been timed. The number is written to `plan.json`
+before any update depends on it: so a run that was stopped and goes on has the learning rates of one that was not. As
+long as no learning rate has depended on it (the flat part of a trapezoid), the number is revised in the same way when
+the machine becomes faster or slower. A run that goes on after a stop keeps the number that is written.
+"""
+
+import contextlib
+import json
+import statistics
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from ...data.errors import UsageError
+from ...data.files import replace_json
+from ..reporter import Reporter
+from ..training.config import TrainingConfig, parse_duration
+from ..training.schedule import NO_LIMIT, length_matters_after, same_up_to
+from .directory import RunDirectory
+
+PLAN_STEP = 60
+"""Updates that are timed before a time limit becomes a number of them; the first third is warm-up."""
+REVISE_EVERY = 20
+"""Updates between two looks at whether the number still fits the time."""
+TOLERANCE = 0.01
+"""Share by which the number may be wrong before it is revised: clocks are never quite the same."""
+
+
+class Plan:
+    """The length of a run.
+
+    Args:
+        run: Its directory; `plan.json` in it remembers what a time limit came to.
+        config: Steps or time, and the schedule that they shape.
+        reporter: Hears what was decided.
+        started: Monotonic time at which the time limit began.
+
+    Attributes:
+        limit: Updates in all, as far as is known; `NO_LIMIT` if nothing limits them yet.
+        pending: The time limit has still to be turned into a number of updates.
+    """
+
+    def __init__(self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float) -> None:
+        self._run, self._config, self._reporter, self.started = run, config, reporter, started
+        self._most = NO_LIMIT if config.max_steps is None else config.max_steps
+        self.limit, self.pending = self._most, False
+        self._revisable = False
+        self._ends: deque[float] = deque(maxlen=PLAN_STEP)  # of the newest updates, monotonic
+        self._timed = 0
+        self._seconds_per_validation = 0.0
+
+    @property
+    def max_steps(self) -> int | None:
+        """Updates in all, None while that is not known; what checkpoints remember."""
+        return None if self.pending else self.limit
+
+    def begin(self, step: int, before: int | None) -> None:
+        """Finds out how many updates the run has, or that they have still to be counted.
+
+        Args:
+            step: How far the run has come.
+            before: Updates in all as of then, if it has begun.
+
+        Raises:
+            UsageError: Another length than the one that has already shaped the schedule.
+        """
+        if self._config.max_time is not None:
+            decided = self._decided(step, self._config.max_time)
+            if decided is None:
+                self.pending = True
+                return
+            self.limit = min(decided, self._most)
+        if before is not None and not same_up_to(step, self._config, before, self.limit):
+            raise UsageError(
+                f"{self._run} was planned for {before:,} steps and its {self._config.schedule} schedule has already"
+                f" been shaped by that at step {step:,}; start a new run: --init-from {self._run.quoted} --run NEW"
+            )
+
+    def _decided(self, step: int, max_time: str) -> int | None:
+        """What the time limit came to at an earlier start; None if that has still to be measured."""
+        if self._run.plan.exists():
+            decided = json.loads(self._run.plan.read_text())
+            if decided["max_time"] == max_time:
+                return decided["max_steps"]
+            if step:
+                raise UsageError(
+                    f"{self._run} was planned for {decided['max_time']}, which was {decided['max_steps']:,} steps;"
+                    " say --max-steps to change that number"
+                )
+        if step >= self._most:  # it ended before there was anything to decide
+            return self._most
+        self._refuse_if_shaped_too_early(step)
+        return None
+
+    def _refuse_if_shaped_too_early(self, step: int) -> None:
+        """Refuses to time updates whose learning rates depend on the number that they are timed for."""
+        config, schedule = self._config, self._config.schedule
+        if length_matters_after(config, PLAN_STEP + 1) >= NO_LIMIT:
+            return
+        if step:
+            raise UsageError(
+                f"{self._run} began with a number of steps, which shapes its {schedule} schedule, and cannot go on"
+                " with a time limit; say --max-steps"
+            )
+        if length_matters_after(config, PLAN_STEP + 1) < PLAN_STEP:
+            raise UsageError(
+                f"with max_time the {schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
+                f" but has {config.warmup_steps}"
+            )
+
+    def after_update(self, step: int, validate: Callable[[], object]) -> None:
+        """Times an update that has just ended. Decides, or revises, how many there are in all where that is due.
+
+        Args:
+            step: Its number.
+            validate: Makes a validation, to see how long that takes.
+        """
+        if not self.pending and not self._revisable:
+            return
+        self._ends.append(time.monotonic())
+        self._timed += 1
+        if self.pending:
+            if self._timed == PLAN_STEP and step < self.limit:
+                with self.timing_validation():
+                    validate()
+                self._decide(step)
+        elif self._timed % REVISE_EVERY == 0:
+            self._revise(step)
+
+    @contextlib.contextmanager
+    def timing_validation(self) -> Iterator[None]:
+        """Inside the block a validation is made. The time of the next update does not include it."""
+        before = time.monotonic()
+        yield
+        self._seconds_per_validation = time.monotonic() - before
+        if self._ends:
+            self._ends.append(time.monotonic())
+
+    def _decide(self, step: int) -> None:
+        fitting, seconds = self._fitting(step)
+        self.limit, self.pending, self._revisable = min(fitting, self._most), False, True
+        self._write()
+        beyond = f"; training.max_steps ends it at {self._most:,}" if fitting > self._most else ""
+        self._reporter.say(f"{self._config.max_time} is time for {fitting:,} steps ({seconds:.3f} s each){beyond}")
+
+    def _revise(self, step: int) -> None:
+        """Changes the number of updates if it does not fit the time any more, and no update has depended on it."""
+        fitting, seconds = self._fitting(step)
+        revised = min(fitting, self._most)
+        if abs(revised - self.limit) <= TOLERANCE * self.limit:
+            return
+        if step > length_matters_after(self._config, self.limit):
+            self._revisable = False
+            return
+        self.limit = self._shortest(step, revised) if revised < self.limit else revised
+        self._write()
+        self._reporter.say(f"{self._config.max_time} is now time for {revised:,} steps ({seconds:.3f} s each)")
+
+    def _shortest(self, step: int, wanted: int) -> int:
+        """The shortest run, of so many updates or more, that gives the updates so far the learning rates they had."""
+        lengths = range(wanted, self.limit)
+        return wanted + bisect_left(lengths, step, key=lambda n: length_matters_after(self._config, n))
+
+    def _fitting(self, step: int) -> tuple[int, float]:
+        """Updates in all that fit the time, and seconds that one takes: the median, which has no pauses in it."""
+        ends = list(self._ends)
+        timed = ends[len(ends) // 3 :]
+        seconds = statistics.median(end - start for start, end in pairwise(timed))
+        left = parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
+        left -= self._seconds_per_validation  # the last one
+        per_step = seconds + self._seconds_per_validation / self._config.validate_every
+        return step + max(int(left / per_step), 1), seconds
+
+    def _write(self) -> None:
+        replace_json(self._run.plan, {"max_time": self._config.max_time, "max_steps": self.limit})

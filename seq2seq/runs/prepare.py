@@ -1,0 +1,214 @@
+"""From the configured text to what training reads: tokenizer, tokenised stores, validation pairs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ...configs import RunConfig
+from ...data.batching import BatchSource
+from ...data.cleaning import clean
+from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, hold_out, training_corpus
+from ...data.errors import DataError, UsageError
+from ...data.files import remove_tree, sha256_bytes
+from ...data.store import Limits, TokenStore, build_store, open_store
+from ...data.subword_dropout import SubwordDropout
+from ...data.tokenizer import Tokenizer, build_tokenizer
+from ..evaluation.loss import TensorBatch, to_tensors
+from ..model.config import ModelConfig
+from ..reporter import Reporter
+from ..training.config import TrainingConfig
+from .directory import RunDirectory
+from .state import Saved
+
+MAX_DEV_PAIRS = 20_000
+"""Validation pairs beyond this number are left out, and said: the validation text is held in memory."""
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """All that training reads.
+
+    Attributes:
+        tokenizer: Built, given, or the run's own.
+        train, dev: Tokenised pairs.
+        dev_pairs: The validation set as text.
+        identity: Changes whenever any of the text does.
+    """
+
+    tokenizer: Tokenizer
+    train: TokenStore
+    dev: TokenStore
+    dev_pairs: list[Pair]
+    identity: str
+
+
+def prepare_data(
+    settings: RunConfig,
+    run: RunDirectory,
+    *,
+    given_tokenizer: Path | None,
+    reporter: Reporter,
+    saved: Saved | None = None,
+) -> PreparedData:
+    """Reads the corpora, builds what is missing in the run, and reports what was kept and dropped.
+
+    Args:
+        settings: The run's configuration.
+        run: Its directory: `tokenizer/` and `cache/` are made in it, or found there from an earlier start.
+        given_tokenizer: A tokenizer directory to use instead of building one.
+        reporter: Hears what is done.
+        saved: Where the run stands, if it has been saved: with these data, and the tokenizer that is in it.
+
+    Raises:
+        DataError: Text that cannot be used, or is not that of the run.
+        UsageError: Settings that contradict each other or what the run already holds.
+    """
+    train, whole_dev = open_corpora(settings, run.cache, reporter)
+    dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
+    limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
+    identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
+    if saved is not None and saved.state.data != identity:
+        raise DataError(
+            f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
+            " Restore the files (moved ones may be named where they are now), or start a new --run (--init-from keeps"
+            " what was learned)"
+        )
+    tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved is not None, reporter)
+    if dev.identity != whole_dev.identity:
+        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
+    dev_pairs = _dev_pairs(dev)
+    dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
+    dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
+    train_key = f"{train.identity} {dev_key}"  # what it says of pairs that are in both depends on both
+    train_store = _store(
+        run.cache, train_key, train, tokenizer, limits, frozenset(dev_pairs), "training data", reporter
+    )
+    leaked = train_store.report.in_dev_set
+    if leaked:
+        reporter.warn(
+            f"{leaked:,} training pairs are also in the validation set: its scores will look better than they should"
+        )
+    return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
+
+
+def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
+    """Training and validation corpus; without a configured validation set a part of the training data is held out."""
+    train, dev = training_corpus(settings.data), dev_corpus(settings.data)
+    if dev is None:
+        train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
+        reporter.say("no validation set given: holding out 5 % of the pairs, at most 1,000, grouped by source sentence")
+    return train, dev
+
+
+def _tokenizer(
+    settings: RunConfig, train: Corpus, directory: Path, given: Path | None, begun: bool, reporter: Reporter
+) -> Tokenizer:
+    """The one that is given, the one that is in the run's directory, or a new one.
+
+    What an earlier start left without a checkpoint gives way to what is given, which may be the same directory.
+    """
+    if given is not None:
+        tokenizer = Tokenizer.load(given)
+        if directory.exists() and Tokenizer.load(directory).sha256 != tokenizer.sha256:
+            if begun:
+                raise UsageError(f"{directory} holds another tokenizer than {given}; use a new --run")
+            remove_tree(directory)
+        if not directory.exists():
+            tokenizer.save(directory)
+        return tokenizer
+    if directory.exists():
+        if not begun:
+            reporter.say(f"taking the vocabulary that an earlier start left in {directory}")
+        return Tokenizer.load(directory)
+    reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
+    notes: list[str] = []
+    sides = (pair[0] for pair in train.pairs()), (pair[1] for pair in train.pairs())
+    tokenizer = build_tokenizer(*sides, settings.tokenizer, notes=notes)
+    for note in notes:
+        reporter.say(note)
+    tokenizer.save(directory)
+    return tokenizer
+
+
+def _dev_pairs(dev: Corpus) -> list[Pair]:
+    pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
+    if not pairs:
+        raise DataError(f"{dev.name} has no usable pair; name a validation set with --dev-src and --dev-tgt, or --dev")
+    return pairs
+
+
+def _store(
+    cache: Path,
+    key: str,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    dev_pairs: frozenset[Pair],
+    what: str,
+    reporter: Reporter,
+) -> TokenStore:
+    """Opens the tokenised corpus if the cache holds it under this key, else builds it there."""
+    directory = cache / sha256_bytes(key.encode())[:16]
+    store = open_store(directory)
+    if store is None:
+        bar = reporter.progress(f"tokenizing {what}", None, "pair")
+        try:
+            store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_read=bar.update)
+        finally:
+            bar.close()
+    reporter.say(f"{what}: {store.report}")
+    return store
+
+
+def subword_dropout(
+    tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig
+) -> tuple[SubwordDropout, SubwordDropout] | None:
+    """The configured subword dropout of both sides, or None."""
+    if not training.subword_dropout:
+        return None
+    src = SubwordDropout(tokenizer.src, training.subword_dropout, model.max_seq_len - 1)
+    tgt = SubwordDropout(tokenizer.tgt, training.subword_dropout, model.max_seq_len - 1)
+    return src, tgt
+
+
+class StoreBatches:
+    """A `BatchProvider` over a token store.
+
+    Args:
+        store: Tokenised pairs.
+        config: Budget and seed.
+        device: Where batches go.
+        subword_dropout: From `subword_dropout`, for training.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        config: TrainingConfig,
+        device: torch.device,
+        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+    ) -> None:
+        self._source = BatchSource(
+            store,
+            max_tokens=config.max_tokens_per_batch,
+            seed=config.seed,
+            group=config.grad_accum_steps,
+            subword_dropout=subword_dropout,
+        )
+        self._device = device
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        return len(self._source.plan(epoch))
+
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+        """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
+        batch = self._source.load_part(epoch, index, part, parts)
+        return None if batch is None else to_tensors(batch, self._device)
+
+    def all(self) -> Iterator[TensorBatch]:
+        """Every batch of one epoch."""
+        for index in range(self.num_batches(0)):
+            yield to_tensors(self._source.load(0, index), self._device)

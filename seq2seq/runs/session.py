@@ -1,0 +1,146 @@
+"""The course of a run: updates, one after the other, and between them logging, planning, validating and saving.
+
+Nothing here changes the weights. Validation alone decides something: whether the run ends early.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...data.errors import Interrupted, InterruptedAtOnce
+from ..parallel.ranks import Ranks
+from ..training.loop import Trainer, UpdateFigures
+from .plan import Plan
+
+
+@dataclass
+class Hooks:
+    """What a session calls out to; each may be left out."""
+
+    validate: Callable[[], dict[str, Any] | None] = lambda: None
+    """Scores the model as it stands; the result's `score` (higher is better) decides about the best."""
+    save: Callable[[], None] = lambda: None
+    log: Callable[[dict[str, Any]], None] = lambda record: None
+    """Takes a record of deterministic figures."""
+    after_update: Callable[[], None] = lambda: None
+    stop_requested: Callable[[], int | None] = lambda: None
+    """The signal that asks the run to stop, if one has arrived."""
+
+
+@dataclass
+class Session:
+    """The leader's side of a run under way.
+
+    Args:
+        trainer: Makes the updates.
+        plan: How many there are.
+        hooks: Validation, saving, logging.
+        ranks: The processes that share the work.
+    """
+
+    trainer: Trainer
+    plan: Plan
+    hooks: Hooks = field(default_factory=Hooks)
+    ranks: Ranks = field(default_factory=Ranks)
+
+    def __post_init__(self) -> None:
+        self.progress, self.config = self.trainer.progress, self.trainer.config
+
+    def run(self) -> None:
+        """Trains until the last step or until validation no longer improves.
+
+        Raises:
+            Interrupted: A stop was requested; the state has been saved, or the message says that it has not.
+            TrainingDiverged: Several updates in a row had no finite gradient.
+        """
+        self._validate_if_due()
+        while not self._finished():
+            self._stop_if_requested()
+            self.ranks.go_on(self.plan.limit)
+            figures = self.trainer.update(self.plan.limit)
+            self._log_if_due(figures)
+            self._plan_if_due()
+            self.hooks.after_update()
+            if not self._validate_if_due() and self.progress.step % self.config.checkpoint_every == 0:
+                self._save()
+
+    def _finished(self) -> bool:
+        return self.progress.stopped_early or self.progress.step >= self.plan.limit
+
+    def _stop_if_requested(self) -> None:
+        number = self.hooks.stop_requested()
+        if number is not None:
+            self._save()
+            raise Interrupted(f"stopped after step {self.progress.step:,}{self._unsaved()}", number)
+
+    def _log_if_due(self, figures: UpdateFigures) -> None:
+        progress = self.progress
+        if progress.step % self.config.log_every == 0:
+            record = {
+                "step": progress.step,
+                "kind": "train",
+                "epoch": progress.epoch,
+                "loss": progress.mean_loss or 0.0,
+            }
+            self.hooks.log(record | figures._asdict() | {"tokens": progress.tokens})
+            progress.loss_sum, progress.loss_tokens = 0.0, 0
+
+    def _plan_if_due(self) -> None:
+        try:
+            self.plan.after_update(self.progress.step, self._score)
+        except InterruptedAtOnce:
+            raise  # it says itself what is lost
+        except Interrupted as error:
+            raise Interrupted(f"{error}{self._unsaved()}", error.signal_number) from error
+
+    def _plan_pending(self) -> bool:
+        """Whether the run's length is still to be measured; a run that ends before that needs no plan."""
+        return self.plan.pending and not self._finished()
+
+    def _unsaved(self) -> str:
+        """What to say of stopping now if it loses something."""
+        lost = ", before the time limit became a number of steps: these are not saved"
+        return lost if self._plan_pending() else ""
+
+    def _save(self) -> None:
+        # A run whose length is still unknown leaves no checkpoint: it would resume with another measurement.
+        if not self._plan_pending():
+            self.hooks.save()
+
+    def _validate_if_due(self) -> bool:
+        """Validates at every `validate_every`-th step and at the last one; then saves, so not before it may."""
+        progress = self.progress
+        due = progress.step > 0 and (progress.step % self.config.validate_every == 0 or self._finished())
+        if not due or progress.validated_step == progress.step or self._plan_pending():
+            return False
+        self.validate_and_save()
+        return True
+
+    def validate_and_save(self) -> None:
+        """Scores the model, keeps account of the best, and saves."""
+        progress = self.progress
+        try:
+            with self.plan.timing_validation():
+                result = self._score()
+        except InterruptedAtOnce:  # perhaps while averages and weights were being exchanged
+            raise
+        except Interrupted:
+            self._save()
+            raise
+        progress.count_validation(None if result is None else result["score"], self.config.early_stopping)
+        if result is not None:
+            self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})
+        self._save()
+
+    def _score(self) -> dict[str, Any] | None:
+        """Runs validation on the averaged weights, if there are any, in evaluation mode; keeps no account of it."""
+        model, average = self.trainer.model, self.trainer.average
+        model.eval()
+        with self.ranks.others_idle():
+            if average is None:
+                return self.hooks.validate()
+            average.swap()
+            try:
+                return self.hooks.validate()
+            finally:
+                average.swap()

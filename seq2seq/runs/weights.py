@@ -1,0 +1,116 @@
+"""Tensors of checkpoints: a model's weights and the optimizer's state, written to safetensors files and read back."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ...data.errors import ModelError
+from ...data.files import json_bytes
+from ..model.transformer import Transformer
+from .checkpoint import ModelDescription, read_description, read_file, write_files
+
+
+def write_checkpoint(
+    target: Path, *, tensors: Mapping[str, dict[str, Tensor]], description: ModelDescription, state: dict[str, Any]
+) -> None:
+    """Writes a checkpoint, then reads it back and verifies it.
+
+    Args:
+        target: Its directory, see `RunDirectory.checkpoint_path`.
+        tensors: File stem (`model`, `ema`, `optimizer`) to named tensors.
+        description: What goes to `model.json`.
+        state: What goes to `state.json`.
+
+    Raises:
+        EnvironmentFault: It could not be written, or did not read back as written.
+    """
+    contents = {f"{name}.safetensors": safetensors.torch.save(_contiguous(group)) for name, group in tensors.items()}
+    contents["model.json"] = json_bytes(asdict(description))
+    contents["state.json"] = json_bytes(state)
+    write_files(target, contents)
+
+
+def _contiguous(group: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
+
+
+def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
+    """The tensors of one `.safetensors` file.
+
+    Raises:
+        ModelError: Missing or damaged.
+    """
+    try:
+        return safetensors.torch.load(read_file(directory, f"{name}.safetensors"))
+    except safetensors.SafetensorError as error:
+        raise ModelError(f"{directory / name}.safetensors is damaged: {error}") from error
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, shared ones once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, directory: Path, name: str) -> None:
+    """Copies the tensors of a checkpoint file into a model.
+
+    Raises:
+        ModelError: Names or shapes do not match.
+    """
+    tensors = read_tensors(directory, name)
+    parameters = dict(model.named_parameters())
+    if set(tensors) != set(parameters):
+        raise ModelError(f"{directory / name}.safetensors does not hold the weights that model.json describes")
+    with torch.no_grad():
+        for key, parameter in parameters.items():
+            if tensors[key].shape != parameter.shape:
+                raise ModelError(
+                    f"{directory / name}.safetensors: {key} has shape {tuple(tensors[key].shape)},"
+                    f" model.json describes {tuple(parameter.shape)}"
+                )
+            parameter.copy_(tensors[key])
+
+
+_DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Inside it no random weights are drawn for a model whose weights are about to be loaded."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+def build_model(description: ModelDescription) -> Transformer:
+    """A model of this description; its weights are those of a fresh start."""
+    return Transformer(
+        description.model_config(),
+        src_vocab_size=description.src_vocab_size,
+        tgt_vocab_size=description.tgt_vocab_size,
+        shared_vocab=description.shared_vocab,
+    )
+
+
+def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Transformer, ModelDescription]:
+    """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
+
+    Raises:
+        ModelError: The checkpoint is damaged.
+    """
+    description = read_description(directory)
+    with _Undrawn():
+        model = build_model(description)
+    load_weights(model, directory, description.weights)
+    return model.to(device).eval(), description

@@ -1,0 +1,61 @@
+"""Where training stands."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class Progress:
+    """Everything besides weights and moments that a resumed run needs (part of `state.json`)."""
+
+    step: int = 0
+    """Updates made."""
+    epoch: int = 0
+    next_batch: int = 0
+    """Index, in the epoch's plan, of the first batch of the next step."""
+    tokens: int = 0
+    """Target tokens trained on."""
+    loss_sum: float = 0.0
+    """Summed loss since the last log line, and its tokens."""
+    loss_tokens: int = 0
+    validated_step: int = -1
+    score: float | None = None
+    """Score of the validation at this very step, if there was one; higher is better."""
+    best_score: float | None = None
+    best_step: int = 0
+    bad_validations: int = 0
+    """Validations in a row without a new best."""
+    stopped_early: bool = False
+    bad_updates: int = 0
+    """Updates in a row that were skipped because the gradient was not finite."""
+
+    @property
+    def mean_loss(self) -> float | None:
+        """Of each token since the last log line; None if there was none."""
+        return self.loss_sum / self.loss_tokens if self.loss_tokens else None
+
+    def count_update(self, loss_sum: float, num_tokens: int) -> None:
+        """Takes account of one more update."""
+        self.step += 1
+        self.tokens += num_tokens
+        if math.isfinite(loss_sum):
+            self.loss_sum += loss_sum
+            self.loss_tokens += num_tokens
+        self.score = None
+
+    def count_validation(self, score: float | None, patience: int) -> None:
+        """Takes account of a validation at this step.
+
+        Args:
+            score: Higher is better; None if nothing was scored.
+            patience: Validations without a new best after which training stops; 0 for never.
+        """
+        self.validated_step = self.step
+        if score is None:
+            return
+        self.score = score
+        if self.best_score is None or score > self.best_score:
+            self.best_score, self.best_step, self.bad_validations = score, self.step, 0
+        else:
+            self.bad_validations += 1
+        self.stopped_early = bool(patience and self.bad_validations >= patience)

@@ -1,0 +1,531 @@
+"""Checkpoints: what was written is what is read; anything else is refused; a failed write leaves what was there."""
+
+import ast
+import errno
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tfm.data import files
+from tfm.data.errors import EnvironmentFault, ModelError
+from tfm.seq2seq.decoding.config import DecodingConfig
+from tfm.seq2seq.model.config import ModelConfig
+from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.runs import checkpoint
+from tfm.seq2seq.runs.checkpoint import ModelDescription, checkpoint_step, damage, read_description, read_state
+from tfm.seq2seq.runs.directory import RunDirectory, best_checkpoint
+from tfm.seq2seq.runs.weights import load_model, model_tensors, read_tensors, write_checkpoint
+
+CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
+FILES = ["ema.safetensors", "manifest.json", "model.json", "model.safetensors", "optimizer.safetensors", "state.json"]
+
+
+def tiny_model(seed: int = 0) -> Transformer:
+    torch.manual_seed(seed)
+    return Transformer(CONFIG, src_vocab_size=7, tgt_vocab_size=7, shared_vocab=True).eval()
+
+
+def description(**changes: Any) -> ModelDescription:
+    whole = ModelDescription(
+        format=1,
+        tfm_version="0.1.0",
+        model=asdict(CONFIG),
+        src_vocab_size=7,
+        tgt_vocab_size=7,
+        shared_vocab=True,
+        tokenizer_sha256="0" * 64,
+        weights="model",
+        decoding=asdict(DecodingConfig()),
+    )
+    return replace(whole, **changes)
+
+
+def save(run: Path, step: int, *, score: float | None = None, **tensors: dict[str, Tensor]) -> Path:
+    groups = tensors or {"model": model_tensors(tiny_model(step))}
+    target = RunDirectory(run).checkpoint_path(step)
+    write_checkpoint(target, tensors=groups, description=description(), state={"score": score})
+    return target
+
+
+def save_whole(run: Path, step: int = 1) -> Path:
+    weights = model_tensors(tiny_model(step))
+    moments = {f"{name}.m": torch.randn_like(tensor) for name, tensor in weights.items()}
+    return save(run, step, score=1.0, model=weights, ema=weights, optimizer=moments)
+
+
+def read_all(directory: Path) -> None:
+    read_description(directory)
+    read_state(directory)
+    for name in ("model", "ema", "optimizer"):
+        read_tensors(directory, name)
+
+
+def rewrite(directory: Path, name: str, content: bytes) -> None:
+    """Changes a file and its hash: what a newer tfm, or somebody else, may have written."""
+    (directory / name).write_bytes(content)
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    manifest["files"][name] = {"sha256": files.sha256_bytes(content), "size": len(content)}
+    (directory / "manifest.json").write_bytes(files.json_bytes(manifest))
+
+
+def edit_json(directory: Path, name: str, **changes: Any) -> None:
+    content = json.loads((directory / name).read_bytes())
+    rewrite(directory, name, files.json_bytes({**content, **changes}))
+
+
+# Round trip
+
+
+def test_tensors_are_read_back_bit_for_bit(tmp_path: Path) -> None:
+    tensors = {
+        "float32": torch.randn(3, 5),
+        "bfloat16": torch.randn(4, 2).bfloat16(),
+        "transposed": torch.randn(4, 6).T,
+        "scalar": torch.tensor(1 / 3, dtype=torch.float64),
+        "integer": torch.tensor(2**40 + 1),
+        "empty": torch.zeros(0, 3),
+        "special": torch.tensor([float("inf"), float("-inf"), float("nan"), -0.0, 1e-45]),
+    }
+    found = read_tensors(save(tmp_path, 1, model={}, optimizer=tensors), "optimizer")
+    assert set(found) == set(tensors)
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert found[name].shape == tensor.shape
+        assert found[name].contiguous().view(-1).view(torch.uint8).equal(tensor.contiguous().view(-1).view(torch.uint8))
+
+
+def test_description_and_state_are_read_back(tmp_path: Path) -> None:
+    state = {"score": 1 / 3, "name": "é \u2028", "nested": {"list": [1, None, True]}}
+    directory = tmp_path / "checkpoints" / "step-000007"
+    write_checkpoint(directory, tensors={"model": {}}, description=description(), state=state)
+    assert directory == RunDirectory(tmp_path).checkpoint_path(7)
+    assert read_description(directory) == description()
+    assert read_state(directory) == state
+    assert description().decoding_config() == DecodingConfig()
+
+
+def test_a_model_is_loaded_with_its_weights_and_in_evaluation_mode(tmp_path: Path) -> None:
+    model = tiny_model(3)
+    loaded, found = load_model(save(tmp_path, 1, model=model_tensors(model)))
+    assert found == description()
+    assert not loaded.training
+    for (name, ours), (other, theirs) in zip(loaded.named_parameters(), model.named_parameters(), strict=True):
+        assert name == other
+        assert torch.equal(ours, theirs)
+
+
+def test_the_weights_that_the_description_names_are_loaded(tmp_path: Path) -> None:
+    model, ema = tiny_model(1), tiny_model(2)
+    directory = RunDirectory(tmp_path).checkpoint_path(1)
+    write_checkpoint(
+        directory,
+        tensors={"model": model_tensors(model), "ema": model_tensors(ema)},
+        description=description(weights="ema"),
+        state={},
+    )
+    assert torch.equal(load_model(directory)[0].output_layer.weight, ema.output_layer.weight)
+
+
+def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    stored = read_tensors(directory, "model")
+    assert sum(tensor.shape == (7, 4) for tensor in stored.values()) == 1
+    loaded, _ = load_model(directory)
+    assert loaded.output_layer.weight is loaded.tgt_embedding.tokens.weight is loaded.src_embedding.tokens.weight
+
+
+def test_a_checkpoint_is_made_of_exactly_its_files(tmp_path: Path) -> None:
+    directory = save_whole(tmp_path)
+    assert sorted(path.name for path in directory.iterdir()) == FILES
+    assert damage(directory) == ""
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    for name, entry in manifest["files"].items():
+        content = (directory / name).read_bytes()
+        assert entry == {"sha256": files.sha256_bytes(content), "size": len(content)}
+
+
+# Damage
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sound checkpoint; read only."""
+    return save_whole(tmp_path_factory.mktemp("sound"))
+
+
+def copy_of(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound, tmp_path / "run" / "checkpoints" / sound.name))
+
+
+def assert_refused(directory: Path) -> None:
+    assert damage(directory)
+    with pytest.raises(ModelError):
+        read_all(directory)
+    with pytest.raises(ModelError, match="no valid checkpoint"):
+        RunDirectory(directory.parent.parent).find_checkpoint()
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_one_changed_byte_anywhere_is_noticed(sound: Path, tmp_path: Path, name: str, flip: int) -> None:
+    directory = copy_of(sound, tmp_path)
+    content = (directory / name).read_bytes()
+    for place in {*range(0, len(content), max(1, len(content) // 8)), len(content) - 1}:
+        changed = bytes([content[place] ^ flip])
+        (directory / name).write_bytes(content[:place] + changed + content[place + 1 :])
+        assert_refused(directory)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_truncated_file_is_noticed(sound: Path, tmp_path: Path, name: str, share: float) -> None:
+    directory = copy_of(sound, tmp_path)
+    content = (directory / name).read_bytes()
+    (directory / name).write_bytes(content[: int(len(content) * share)])
+    assert_refused(directory)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_noticed_and_named(sound: Path, tmp_path: Path, name: str) -> None:
+    directory = copy_of(sound, tmp_path)
+    (directory / name).unlink()
+    assert_refused(directory)
+    assert str(directory / name) in damage(directory)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_symbolic_link_is_refused_even_to_the_same_content(sound: Path, tmp_path: Path, name: str) -> None:
+    directory = copy_of(sound, tmp_path)
+    (directory / name).unlink()
+    (directory / name).symlink_to(sound / name)
+    assert_refused(directory)
+    assert "symbolic link" in damage(directory)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'{"format": 1}',
+        b'{"format": 1, "files": 5}',
+        b'{"format": 1, "files": ["model.json"]}',
+        b'{"format": 1, "files": {"model.json": "abc"}}',
+        b'{"format": 1, "files": {"model.json": {}}}',
+        b'{"format": 1, "files": {"model.json": null}}',
+        b"[" * 100_000,
+        b" " * 2_000_000,
+    ],
+    ids=lambda manifest: repr(manifest[:45]),
+)
+def test_any_other_manifest_is_refused(sound: Path, tmp_path: Path, manifest: bytes) -> None:
+    directory = copy_of(sound, tmp_path)
+    (directory / "manifest.json").write_bytes(manifest)
+    assert_refused(directory)
+
+
+def test_a_manifest_of_a_newer_format_asks_for_an_upgrade(sound: Path, tmp_path: Path) -> None:
+    directory = copy_of(sound, tmp_path)
+    (directory / "manifest.json").write_bytes(b'{"format": 2, "files": "elsewhere"}')
+    with pytest.raises(ModelError, match="upgrade"):
+        read_description(directory)
+
+
+@pytest.mark.parametrize("changes", [{"format": 2}, {"format": None}, {"mixture_of_experts": 8}])
+def test_a_description_of_a_newer_tfm_asks_for_an_upgrade(tmp_path: Path, changes: dict[str, Any]) -> None:
+    directory = save(tmp_path, 1)
+    edit_json(directory, "model.json", tfm_version="9.0", **changes)
+    with pytest.raises(ModelError, match=r"made by tfm 9\.0.*upgrade"):
+        load_model(directory)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"d_model": 0}},
+        {"model": {"d_model": "wide"}},
+        {"model": {"width": 4}},
+        {"model": None},
+        {"decoding": {"beam_size": 0}},
+        {"decoding": {"beams": 4}},
+    ],
+)
+def test_a_description_of_no_model_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    directory = save(tmp_path, 1)
+    edit_json(directory, "model.json", **changes)
+    with pytest.raises(ModelError, match=r"model\.json is damaged"):
+        load_model(directory)
+
+
+def test_a_description_without_a_field_is_refused(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    content = json.loads((directory / "model.json").read_bytes())
+    del content["shared_vocab"]
+    rewrite(directory, "model.json", files.json_bytes(content))
+    with pytest.raises(ModelError, match="shared_vocab"):
+        load_model(directory)
+
+
+def test_a_file_that_hashes_right_but_holds_no_tensors_is_refused(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    rewrite(directory, "model.safetensors", b"not a safetensors file")
+    with pytest.raises(ModelError, match="is damaged"):
+        load_model(directory)
+
+
+def test_weights_of_another_shape_or_name_are_refused(tmp_path: Path) -> None:
+    weights = model_tensors(tiny_model())
+    name = next(iter(weights))
+    others: list[tuple[dict[str, Tensor], str]] = [
+        ({**weights, name: torch.zeros(8, 4)}, r"has shape \(8, 4\), model.json describes \(7, 4\)"),
+        ({**weights, name: torch.zeros(4, 7)}, "has shape"),
+        ({**weights, "extra": torch.zeros(1)}, "does not hold the weights"),
+        ({key: weights[key] for key in weights if key != name}, "does not hold the weights"),
+        ({}, "does not hold the weights"),
+    ]
+    for step, (tensors, reason) in enumerate(others):
+        with pytest.raises(ModelError, match=reason):
+            load_model(save(tmp_path, step, model=tensors))
+
+
+def test_weights_that_the_manifest_does_not_list_are_refused(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    edit_json(directory, "model.json", weights="ema")
+    with pytest.raises(ModelError, match="does not list ema"):
+        load_model(directory)
+
+
+# Selection
+
+
+def test_best_is_the_highest_score_and_the_earliest_of_equals(tmp_path: Path) -> None:
+    for step, score in {1: -2.0, 2: -1.0, 3: None, 4: -1.0, 5: -3.0, 6: None}.items():
+        save(tmp_path, step, score=score)
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint()) == 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last")) == 6
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("3")) == 3
+
+
+def test_no_more_checkpoints_are_read_whole_than_need_be(tmp_path: Path) -> None:
+    for step, score in {1: 1.0, 2: 3.0, 3: 2.0}.items():
+        save(tmp_path, step, score=score)
+    for step in (1, 3):
+        (RunDirectory(tmp_path).checkpoint_path(step) / "model.safetensors").write_bytes(b"")
+    warnings: list[str] = []
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best", warn=warnings.append)) == 2
+    assert not warnings
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last", warn=warnings.append)) == 2
+    assert len(warnings) == 1
+    assert "step-000003" in warnings[0]
+
+
+def test_loading_draws_no_random_weights_before(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    before = torch.get_rng_state()
+    model, _ = load_model(directory)
+    assert torch.get_rng_state().equal(before)
+    for name, tensor in model_tensors(tiny_model(1)).items():
+        assert model.get_parameter(name).equal(tensor)
+
+
+def test_a_manifest_must_list_what_a_model_needs(tmp_path: Path) -> None:
+    directory = save(tmp_path, 1)
+    (directory / "manifest.json").write_text('{"format": 1, "files": {}}')
+    assert "does not list" in damage(directory)
+
+
+def test_a_damaged_checkpoint_that_is_passed_over_is_said(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    (save(tmp_path, 2) / "state.json").write_text("rot")
+    warnings: list[str] = []
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last", warn=warnings.append)) == 1
+    assert "state.json is damaged" in warnings[0]
+
+
+def test_without_scores_the_last_one_is_the_best(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    save(tmp_path, 2)
+    assert best_checkpoint(RunDirectory(tmp_path).checkpoints()) is None
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best")) == 2
+
+
+def test_checkpoints_are_ordered_by_number_and_nothing_else_is_one(tmp_path: Path) -> None:
+    for step in (1_000_000, 999_999, 5):
+        save(tmp_path, step)
+    for name in ("step-000006.partial", "step-6", "notes", "step-000007.removed.partial"):
+        (tmp_path / "checkpoints" / name).mkdir()
+    assert [checkpoint_step(path) for path in RunDirectory(tmp_path).checkpoints()] == [5, 999_999, 1_000_000]
+
+
+def test_damaged_checkpoints_are_passed_over_and_reported(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save(tmp_path, step, score=step)
+    (RunDirectory(tmp_path).checkpoint_path(3) / "model.safetensors").write_bytes(b"")
+    (RunDirectory(tmp_path).checkpoint_path(2) / "manifest.json").unlink()
+    found, problems = RunDirectory(tmp_path).sound_checkpoints()
+    assert [checkpoint_step(path) for path in found] == [1]
+    assert [name in problem for name, problem in zip(("manifest.json", "model.safe"), problems, strict=True)] == [
+        True
+    ] * 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best")) == 1
+    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last")) == 1
+    with pytest.raises(ModelError, match=r"model\.safetensors is damaged"):
+        RunDirectory(tmp_path).find_checkpoint("3")
+
+
+def test_a_run_with_damaged_checkpoints_alone_names_every_problem(tmp_path: Path) -> None:
+    for step in (1, 2):
+        save(tmp_path, step)
+        (RunDirectory(tmp_path).checkpoint_path(step) / "state.json").unlink()
+    with pytest.raises(ModelError, match=r"no valid checkpoint.*step-000001.*step-000002"):
+        RunDirectory(tmp_path).find_checkpoint()
+
+
+def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="best, last and the steps: none"):
+        RunDirectory(tmp_path).find_checkpoint("3")
+    save(tmp_path, 1)
+    save(tmp_path, 20)
+    with pytest.raises(ModelError, match="no checkpoint '3'; it has best, last and the steps: 1, 20"):
+        RunDirectory(tmp_path).find_checkpoint("3")
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [2, 5]), (2, [2, 4, 5]), (4, [2, 3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+def test_pruning_keeps_the_newest_and_the_best(tmp_path: Path, keep: int, left: list[int]) -> None:
+    for step, score in enumerate([1.0, 9.0, 2.0, None, 3.0], start=1):
+        save(tmp_path, step, score=score)
+    RunDirectory(tmp_path).prune(keep=keep)
+    assert [checkpoint_step(path) for path in RunDirectory(tmp_path).checkpoints()] == left
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.suffix == files.PARTIAL] == []
+
+
+# Failing disks
+
+
+class FullDisk:
+    """Lets n calls of a function through, then is out of space."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if self.left == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.left -= 1
+            return function(*args, **kwargs)
+
+        return wrapped
+
+
+@pytest.mark.parametrize("names", [["fsync"], ["replace"], ["fsync", "replace"]])
+def test_a_write_that_fails_at_any_point_leaves_the_old_checkpoints(tmp_path: Path, names: list[str]) -> None:
+    save(tmp_path, 1)
+    failures = 0
+    while True:
+        disk = FullDisk(failures)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in names:
+                patch.setattr(os, name, disk.wrap(getattr(os, name)))
+            try:
+                save_whole(tmp_path, 2)
+                break
+            except EnvironmentFault as fault:
+                reason = str(fault)
+        failures += 1
+        assert "No space left on device" in reason
+        assert "MB free" in reason
+        found, problems = RunDirectory(tmp_path).sound_checkpoints()
+        assert RunDirectory(tmp_path).checkpoint_path(1) in found
+        assert problems == []
+        shutil.rmtree(RunDirectory(tmp_path).checkpoint_path(2), ignore_errors=True)
+    assert failures == {"fsync": 2 * len(FILES) + 2, "replace": 1}[names[0]] + (len(names) - 1)
+    assert [checkpoint_step(path) for path in RunDirectory(tmp_path).checkpoints()] == [1, 2]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-000001", "step-000002"]
+
+
+def test_a_disk_that_does_not_keep_what_was_written_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "write_file", lambda path, content: files.write_file(path, content[:-1]))
+    with pytest.raises(EnvironmentFault, match="does not read back as written"):
+        save(tmp_path, 1)
+
+
+def test_a_step_written_again_is_replaced_whole(tmp_path: Path) -> None:
+    save_whole(tmp_path)
+    directory = save(tmp_path, 1, score=2.0)
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "manifest.json",
+        "model.json",
+        "model.safetensors",
+        "state.json",
+    ]
+    assert read_state(directory) == {"score": 2.0}
+
+
+# No code in data
+
+FORBIDDEN_MODULES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "yaml"}
+FORBIDDEN_CALLS = {"eval", "exec", "torch.load", "torch.save", "np.load", "np.save", "numpy.load", "numpy.save"}
+SAFE_YAML = ({}, {"pure": "True"}, {"typ": "'safe'", "pure": "True"})
+"""Arguments of ruamel's YAML: round-trip and safe loading make plain values alone."""
+
+
+def dangers(source: str) -> list[str]:
+    """Imports and calls by which reading a file could run code."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found += [name.name for name in names if name.name.split(".")[0] in FORBIDDEN_MODULES]
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                found += [module] if module.split(".")[0] in FORBIDDEN_MODULES else []
+                found += [called for name in names if (called := f"{module}.{name.name}") in FORBIDDEN_CALLS]
+            case ast.Call(func=function) if ast.unparse(function) in FORBIDDEN_CALLS:
+                found.append(ast.unparse(function))
+            case ast.Call(func=ast.Name("YAML"), args=args, keywords=keywords):
+                options = {str(keyword.arg): ast.unparse(keyword.value) for keyword in keywords}
+                found += ["unsafe YAML"] if args or options not in SAFE_YAML else []
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("package", ["tfm.cli", "tfm.configs", "tfm.data", "tfm.seq2seq"])
+def test_no_file_that_is_read_can_run_code(package: str) -> None:
+    folder = Path(importlib.import_module(package).__file__ or "").parent
+    sources = sorted(folder.rglob("*.py"))
+    assert sources
+    assert {path.name: found for path in sources if (found := dangers(path.read_text("utf-8")))} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "import os, dill as d",
+        "from pickle import loads",
+        "from torch import load",
+        "torch.load(path)",
+        "import yaml",
+        "from yaml import load",
+        "YAML(typ='unsafe')",
+        "YAML('unsafe')",
+        "def f():\n    return eval('1')",
+        "exec(code)",
+    ],
+)
+def test_such_code_would_be_noticed(source: str) -> None:
+    assert dangers(source)
+    assert dangers("model.eval(); re.compile('exec'); safetensors.torch.load(content)") == []

@@ -1,0 +1,119 @@
+"""The course of a run: what happens between two updates, and in which order."""
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from helpers.fixed_batches import FixedBatches, batch, build_model, make_trainer
+from helpers.tiny_run import Recorder
+
+from tfm.data.errors import Interrupted, InterruptedAtOnce
+from tfm.seq2seq.runs import plan as plan_module
+from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.seq2seq.runs.plan import PLAN_STEP, Plan
+from tfm.seq2seq.runs.session import Hooks, Session
+
+
+def make_session(run: Path, hooks: Hooks | None = None, *, step: int = 0, **settings: Any) -> Session:
+    """A session of a tiny model over one batch; training settings by name."""
+    trainer = make_trainer(build_model(), FixedBatches(batch(0)), **settings)
+    trainer.progress.step = step
+    plan = Plan(RunDirectory(run), trainer.config, Recorder(), started=time.monotonic())
+    plan.begin(step, None)
+    return Session(trainer, plan, hooks or Hooks())
+
+
+def steps_that_fit(monkeypatch: pytest.MonkeyPatch, session: Session, steps: int) -> None:
+    """Lets the time limit be worth so many steps, always."""
+    monkeypatch.setattr(session.plan, "_fitting", lambda step: (steps, 0.5))
+
+
+def test_it_logs_what_the_updates_say(tmp_path: Path) -> None:
+    logged: list[dict[str, Any]] = []
+    session = make_session(tmp_path, Hooks(log=logged.append), max_steps=12, log_every=5)
+    session.run()
+    assert [record["step"] for record in logged] == [5, 10]
+    assert logged[0].keys() == {"step", "kind", "epoch", "loss", "lr", "grad_norm", "tokens"}
+    assert logged[1]["tokens"] == 2 * logged[0]["tokens"]
+
+
+def test_a_time_limit_is_turned_into_steps_and_nothing_is_saved_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[int] = []
+    hooks = Hooks(save=lambda: saved.append(session.progress.step))
+    session = make_session(tmp_path, hooks, max_time="1h", max_steps=None, checkpoint_every=10)
+    steps_that_fit(monkeypatch, session, PLAN_STEP + 5)
+    session.run()
+    assert session.progress.step == PLAN_STEP + 5
+    assert saved == [PLAN_STEP, PLAN_STEP + 5]
+    assert json.loads((tmp_path / "plan.json").read_text()) == {"max_time": "1h", "max_steps": PLAN_STEP + 5}
+
+
+def test_a_validation_left_at_once_saves_nothing(tmp_path: Path) -> None:
+    """A second Ctrl-C may come while averages and weights are being exchanged."""
+    saved: list[int] = []
+
+    def leave() -> None:
+        raise InterruptedAtOnce("interrupted")
+
+    hooks = Hooks(validate=leave, save=lambda: saved.append(session.progress.step))
+    session = make_session(tmp_path, hooks, validate_every=2, max_steps=4)
+    with pytest.raises(InterruptedAtOnce):
+        session.run()
+    assert saved == []
+
+
+def test_a_pause_is_not_counted_as_part_of_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop is closed for a while."""
+    pause, pauses = 1000.0, list[float]()  # seconds
+    monkeypatch.setattr(plan_module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(pauses)))
+    hooks = Hooks(after_update=lambda: pauses.append(pause) if session.progress.step == 50 else None)
+    session = make_session(tmp_path, hooks, max_time="2h", max_steps=PLAN_STEP + 1, validate_every=1000)
+    seen: list[float] = []
+    fitting = session.plan._fitting
+    monkeypatch.setattr(session.plan, "_fitting", lambda step: seen.append(fitting(step)[1]) or fitting(step))
+    session.run()
+    assert len(pauses) == 1 and 0 < seen[0] < pause / PLAN_STEP
+
+
+def test_nothing_is_the_best_that_may_not_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run goes on at step 15 with a time limit: until that is a number of steps it saves nothing."""
+    saved: list[int] = []
+    hooks = Hooks(save=lambda: saved.append(session.progress.step))
+    hooks.validate = lambda: {"score": -session.progress.step}  # the earliest is the best
+    session = make_session(tmp_path, hooks, step=15, max_time="1h", max_steps=1000, validate_every=10)
+    steps_that_fit(monkeypatch, session, 15 + PLAN_STEP + 10)
+    session.run()
+    assert session.progress.best_step in saved
+
+
+def test_a_run_under_way_is_timed_before_its_length_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on with a time limit from step 100, say."""
+    session = make_session(tmp_path, step=100, max_time="1h", max_steps=1000)
+    steps_that_fit(monkeypatch, session, 100 + PLAN_STEP + 5)
+    session.run()
+    assert session.progress.step == 100 + PLAN_STEP + 5
+
+
+@pytest.mark.parametrize(("looks", "saved"), [(30, False), (PLAN_STEP + 2, True)])
+def test_stopped_before_its_length_is_known_it_says_what_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, saved: bool
+) -> None:
+    session = make_session(tmp_path, max_time="1h", max_steps=1000)
+    steps_that_fit(monkeypatch, session, 100)
+    session.hooks.stop_requested = lambda: 2 if session.progress.step == looks else None
+    with pytest.raises(Interrupted, match=f"stopped after step {looks}") as caught:
+        session.run()
+    assert ("not saved" in str(caught.value)) == (not saved)
+
+
+def test_a_run_that_ends_before_it_is_timed_is_saved(tmp_path: Path) -> None:
+    saved: list[int | None] = []
+    hooks = Hooks(save=lambda: saved.append(session.plan.max_steps), validate=lambda: {"score": 1.0})
+    session = make_session(tmp_path, hooks, max_time="1h", max_steps=7)
+    session.run()
+    assert saved == [None]
