@@ -1,6 +1,6 @@
 """The processes of a run: what they tell each other, and how many there are. Read in this order:
 
-    ranks      who they are, how they meet, add up gradients and end
-    division   how many processes, and parts of a batch, serve so many cores
-    follower   what every one does that is not the leader
+ranks      who they are, how they meet, add up gradients and end
+division   how many processes, and parts of a batch, serve so many cores
+follower   what every one does that is not the leader
 """

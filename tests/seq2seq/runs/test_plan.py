@@ -1,16 +1,20 @@
 """How many steps a run has, when it begins, goes on, and has ended."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from helpers.tiny_run import Recorder
 
 from tfm.data.errors import UsageError
+from tfm.seq2seq.runs import plan as plan_module
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import Plan
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.schedule import learning_rate
 
 PLANNED = 5000
 
@@ -59,3 +63,95 @@ def test_what_was_decided_is_refused_where_another_number_has_shaped_the_schedul
 @pytest.mark.parametrize("schedule", ["trapezoid", "inverse_sqrt"])
 def test_a_run_that_ended_before_its_time_was_measured_has_ended(tmp_path: Path, schedule: str) -> None:
     assert steps(tmp_path, 50, None, max_steps=50, schedule=schedule) == 50
+
+
+class Machine:
+    """A clock, and updates that take as long as they are told; no time passes otherwise."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(plan_module, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def validate(self) -> None:
+        """Takes three seconds."""
+        self.now += 3.0
+
+    def train(self, run: Path, seconds_of: Callable[[float], float], **settings: Any) -> Plan:
+        """Trains to the end of the time limit.
+
+        Args:
+            seconds_of: Says how long an update takes that begins at a time.
+        """
+        begun = plan(run, **settings)
+        begun.begin(0, None)
+        step = 0
+        while step < begun.limit:
+            step += 1
+            self.now += seconds_of(self.now)
+            begun.after_update(step, self.validate)
+            if step % begun._config.validate_every == 0:
+                with begun.timing_validation():
+                    self.validate()
+        return begun
+
+
+MINUTES = 600.0
+"""Ten of them, in seconds."""
+
+
+@pytest.mark.parametrize("slower", [1.5, 4 / 3, 0.75])
+@pytest.mark.parametrize(
+    ("schedule", "decay_fraction"), [("trapezoid", 0.5), ("trapezoid", 0.6), ("inverse_sqrt", 0.5)]
+)
+def test_a_machine_that_changes_its_speed_in_the_flat_part_keeps_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str, decay_fraction: float, slower: float
+) -> None:
+    """Half-way through the flat part updates begin to take longer, or less long."""
+    machine, change = Machine(monkeypatch), (1 - decay_fraction) / 2 * MINUTES
+    settings = {"schedule": schedule, "decay_fraction": decay_fraction, "max_time": "10m", "validate_every": 500}
+    machine.train(tmp_path, lambda now: 0.1 * (slower if now > change else 1), **settings)
+    assert machine.now == pytest.approx(MINUTES, rel=0.02)
+
+
+def test_updates_so_far_have_the_learning_rates_of_the_number_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that grows slower all the time, far into the falling part, too."""
+    machine = Machine(monkeypatch)
+    config = {"schedule": "trapezoid", "decay_fraction": 0.5, "max_time": "10m"}
+    begun, rates = plan(tmp_path, **config), list[float]()
+    begun.begin(0, None)
+    written: set[int] = set()
+    while len(rates) < begun.limit:
+        step = len(rates) + 1
+        rates.append(learning_rate(step, begun._config, begun.limit))
+        machine.now += 0.1 + step / 20_000
+        begun.after_update(step, machine.validate)
+        if begun._run.plan.exists():
+            written.add(json.loads(begun._run.plan.read_text())["max_steps"])
+    assert len(written) > 2
+    assert json.loads(begun._run.plan.read_text())["max_steps"] == begun.limit == len(rates)
+    assert rates == [learning_rate(step, begun._config, begun.limit) for step in range(1, len(rates) + 1)]
+
+
+def test_a_steady_machine_revises_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, config = Machine(monkeypatch), {"schedule": "trapezoid", "max_time": "10m", "validate_every": 500}
+    begun = machine.train(tmp_path, lambda now: 0.1 + 0.02 * (int(10 * now) % 3), **config)
+    said = begun._reporter.said  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(said) == 1 and "is time for" in said[0]
+    assert machine.now == pytest.approx(MINUTES, rel=0.01)
+
+
+def test_a_run_that_goes_on_keeps_the_number_that_is_written(planned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    begun = plan(planned, schedule="trapezoid")
+    begun.begin(1000, PLANNED)
+    for step in range(1001, 1200):
+        machine.now += 100.0
+        begun.after_update(step, machine.validate)
+    assert begun.limit == PLANNED
+
+
+def test_a_number_that_has_been_revised_since_a_checkpoint_is_taken(planned: Path) -> None:
+    """Saved at step 1,000 of 4,000; then the machine became faster, and the power went."""
+    assert steps(planned, 1000, 4000, schedule="trapezoid") == PLANNED

@@ -1,13 +1,14 @@
 """Learning rates against the formulas, written inline."""
 
 import math
+from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tfm.seq2seq.training.config import TrainingConfig
-from tfm.seq2seq.training.schedule import learning_rate, same_up_to
+from tfm.seq2seq.training.schedule import learning_rate, length_matters_after, same_up_to
 
 N, W, P = 1000, 100, 2e-3
 
@@ -65,3 +66,25 @@ def test_only_a_schedule_not_yet_shaped_by_the_total_can_be_extended() -> None:
     assert not extendable("cosine", W + 2)
     assert extendable("trapezoid", 500)
     assert not extendable("trapezoid", 600)
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+@given(
+    step=st.integers(1, 400),
+    warmup=st.integers(0, 100),
+    totals=st.tuples(st.integers(1, 400), st.integers(1, 400)),
+    fraction=st.floats(0.01, 1),
+)
+def test_two_lengths_agree_up_to_a_step_if_each_rate_does(
+    schedule: str, step: int, warmup: int, totals: tuple[int, int], fraction: float
+) -> None:
+    config = TrainingConfig(schedule=schedule, warmup_steps=warmup, decay_fraction=fraction)  # pyright: ignore[reportArgumentType]
+    assume(step <= min(totals) and (schedule != "cosine" or min(totals) > warmup + 1))
+    one, other = totals
+    agree = all(learning_rate(t, config, one) == learning_rate(t, config, other) for t in range(1, step + 1))
+    assert same_up_to(step, config, one, other) == agree
+
+
+def test_every_schedule_says_when_its_length_begins_to_matter() -> None:
+    for schedule in get_args(TrainingConfig.__annotations__["schedule"]):
+        assert length_matters_after(TrainingConfig(schedule=schedule), 100) >= 0
