@@ -12,6 +12,7 @@ REPRESENTABLE = {
     "tie_embeddings": True,
     "positions": "sinusoidal",
     "norm_eps": 1e-5,
+    "feed_forward_output_bias": True,
     "d_k": None,
     "d_v": None,
 }
@@ -20,7 +21,10 @@ REPRESENTABLE = {
 
 def why_not(model: dict[str, Any], shared_vocab: bool) -> str | None:
     """Why a tfm model cannot be a MarianMTModel, or None if it can."""
-    differing = [f"{key} is {model[key]}" for key, value in REPRESENTABLE.items() if model[key] != value]
+    # A model.json of an earlier version lacks the keys that came later; what it lacks is Marian's.
+    differing = [f"{key} is {model[key]}" for key, value in REPRESENTABLE.items() if model.get(key, value) != value]
+    if model.get("attention_output_bias") is False:
+        differing.append("attention_output_bias is False")
     if not shared_vocab:
         differing.append("the vocabularies are separate")
     if model["activation"] == "swiglu":

@@ -10,6 +10,9 @@
 
 Shapes, in every docstring: B sentences, S source length, T target length, V vocabulary, D = d_model, H heads,
 batch first. A mask is True where attending is allowed.
+
+"The paper" is Vaswani et al. (2017). Keys such as [Yang 2024a] are other texts that write the same equations out:
+see docs/sources.md.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -6,6 +6,7 @@ Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per he
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,21 @@ from .softmax import softmax
 
 KeysValues = tuple[Tensor, Tensor]
 """Projected keys (B, H, S, d_k) and values (B, H, S, d_v)."""
+
+
+def attention_scores(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Q K^T / sqrt(d_k), -inf where the mask forbids: what the softmax of `attention` is taken of.
+
+    Args:
+        q: (..., T, d_k).
+        k: (..., S, d_k).
+        mask: Broadcastable to (..., T, S), True where attending is allowed.
+
+    Returns:
+        (..., T, S).
+    """
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))
+    return scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
 
 def attention(
@@ -34,36 +50,38 @@ def attention(
     Returns:
         The output (..., T, d_v) and the weights (..., T, S), before dropout, each row of which sums to 1.
     """
-    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))  # (..., T, S)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = softmax(scores)
+    weights = softmax(attention_scores(q, k, mask))  # (..., T, S)
     return (weights if dropout is None else dropout(weights)) @ v, weights
 
 
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 .. head_H) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    Equal to the sum over heads of W_O^(h) head_h (seed document 004), W_O^(h) being the h-th block of columns of W^O.
+    Equal to the sum over heads of head_h W_h^O, where W_h^O is the h-th block of d_v rows of W^O. torch stores the
+    transpose: in `out_proj.weight` it is the h-th block of columns. [Zhou n.d.], whose vectors are columns, writes the
+    sum as W_O^(h) head_h with these columns.
 
     Args:
         d_model: Width of queries, keys' and values' source, and output.
         num_heads: H.
         d_k, d_v: Width of one head's queries and keys, and of its values.
-        bias: Whether the four projections have biases.
+        bias: Whether the projections to queries, keys and values have biases.
+        output_bias: Whether the output projection W^O has one.
         dropout: Rate of dropout on the attention weights.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, d_k: int, d_v: int, bias: bool, dropout: float) -> None:
+    def __init__(
+        self, *, d_model: int, num_heads: int, d_k: int, d_v: int, bias: bool, output_bias: bool, dropout: float
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.q_proj = Linear(d_model, num_heads * d_k, bias=bias)
         self.k_proj = Linear(d_model, num_heads * d_k, bias=bias)
         self.v_proj = Linear(d_model, num_heads * d_v, bias=bias)
-        self.out_proj = Linear(num_heads * d_v, d_model, bias=bias)
+        self.out_proj = Linear(num_heads * d_v, d_model, bias=output_bias)
         self.dropout = Dropout(dropout)
-        self.on_weights: Callable[[Tensor], None] | None = None
-        """Receives the weights (B, H, T, S) of each call; set by `attention_maps`."""
+        self.on_attention: Callable[[Tensor, Tensor], None] | None = None
+        """Receives the scores and the weights of each call, (B, H, T, S) both; set by `attention_maps`."""
 
     def keys_values(self, x: Tensor) -> KeysValues:
         """Projects (B, S, D) to keys and values, for this call or for a cache."""
@@ -99,12 +117,12 @@ class MultiHeadAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several
         # times slower than two matrix products, so the formula itself runs there.
-        if q.is_cuda and self.on_weights is None:
+        if q.is_cuda and self.on_attention is None:
             rate = self.dropout.rate if self.training else 0.0
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
         heads, weights = attention(q, k, v, mask, self.dropout)
-        if self.on_weights is not None:
-            self.on_weights(weights)
+        if self.on_attention is not None:
+            self.on_attention(attention_scores(q, k, mask), weights)
         return heads
 
     def _split(self, x: Tensor) -> Tensor:
@@ -112,18 +130,32 @@ class MultiHeadAttention(nn.Module):
 
 
 @contextmanager
-def attention_maps(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+def attention_maps(model: nn.Module, *, scores: bool = False) -> Iterator[dict[str, list[Tensor]]]:
     """Records the attention weights of everything the model computes inside the block. Blocks do not nest.
 
+    Args:
+        model: Holds the attention modules.
+        scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
+            where a mask forbids, and their softmax is the weights.
+
     Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by the weights of each call, (B, H, T, S).
+        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by the map of each call, (B, H, T, S).
     """
     maps: dict[str, list[Tensor]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     for name, module in modules.items():
-        module.on_weights = maps.setdefault(name, []).append
+        calls = maps.setdefault(name, [])
+        module.on_attention = partial(_append_scores if scores else _append_weights, calls)
     try:
         yield maps
     finally:
         for module in modules.values():
-            module.on_weights = None
+            module.on_attention = None
+
+
+def _append_scores(calls: list[Tensor], scores: Tensor, _: Tensor) -> None:
+    calls.append(scores)
+
+
+def _append_weights(calls: list[Tensor], _: Tensor, weights: Tensor) -> None:
+    calls.append(weights)

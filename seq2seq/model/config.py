@@ -31,7 +31,9 @@ class ModelConfig:
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     max_seq_len: int = 256
-    """Longest sequence either side may have, its special piece included."""
+    """Longest text on either side, in pieces, its special piece included: longer pairs are left out of training, longer
+    sources are split, and translations end there. The model itself reads longer sequences, unless positions are
+    learned: there are so many of them and no more."""
     dropout: float = 0.1
     """Dropout on the embeddings and on each sub-layer's output (paper section 5.4)."""
     attention_dropout: float = 0.0
@@ -41,13 +43,22 @@ class ModelConfig:
     norm_order: NormOrder = "post"
     """`post`: LayerNorm(x + f(x)), the paper. `pre`: x + f(LayerNorm(x)), and one more LayerNorm after each stack."""
     norm_eps: float = 1e-5
-    """Epsilon under the root in LayerNorm."""
+    """Epsilon under the root in LayerNorm. 0 is the formula of [Zhou n.d.]; a row of equal elements then gives 0 / 0,
+    which is not a number."""
     activation: Activation = "relu"
+    feed_forward_output_bias: bool = True
+    """b_2, the bias of the feed-forward network's second matrix; [Zhou n.d.] has none."""
     positions: Positions = "sinusoidal"
+    """What is added to the embeddings. With `none` the encoder does not know the order of its input, and the decoder
+    knows its own from the causal mask alone. [Zhou n.d.] does not think positions necessary."""
     scale_embeddings: bool = True
-    """Multiply token embeddings by sqrt(d_model) (paper section 3.4)."""
+    """Multiply token embeddings by sqrt(d_model) (paper section 3.4; [Zhou n.d.]: in certain cases)."""
     attention_bias: bool = True
-    """Bias in the query, key, value and output projections; the paper's formulas have none, most code has."""
+    """Bias in the query, key and value projections. The paper's formulas have none, most code has one, and
+    [Anonymous n.d.] shows both."""
+    attention_output_bias: bool | None = None
+    """Bias in the output projection W^O; as `attention_bias` if not given. [Anonymous n.d.] has none there, even where
+    it has the others."""
     output_bias: bool = False
     """Bias in the output layer."""
     tie_embeddings: bool = True
@@ -66,8 +77,8 @@ class ModelConfig:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 problems.append(f"{name} must be one of {', '.join(choices)}, but is {getattr(self, name)!r}")
-        if not 0 < self.norm_eps < 1:
-            problems.append(f"norm_eps must be between 0 and 1, but is {self.norm_eps}")
+        if not 0 <= self.norm_eps < 1:
+            problems.append(f"norm_eps must be at least 0 and below 1, but is {self.norm_eps}")
         if not problems and None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
             below = max(self.d_model // self.num_heads, 1) * self.num_heads
             problems.append(
@@ -92,3 +103,8 @@ class ModelConfig:
     def value_size(self) -> int:
         """d_v, with its default filled in."""
         return self.d_v or self.d_model // self.num_heads
+
+    @property
+    def output_projection_bias(self) -> bool:
+        """attention_output_bias, with its default filled in."""
+        return self.attention_bias if self.attention_output_bias is None else self.attention_output_bias

@@ -10,7 +10,9 @@ from .dropout import Dropout
 
 
 def sinusoidal_positions(length: int, d_model: int) -> Tensor:
-    """The positional encoding of the paper, section 3.5, interleaved (seed documents 000, 002, 003, 004).
+    """The positional encoding of the paper, section 3.5, sines and cosines in turn.
+
+    [Yang 2024a], [Yang 2024b], [Anonymous n.d.] and [Zhou n.d.] have the same formula.
 
         PE(pos, 2i)     = sin(pos / 10000^(2i / D))
         PE(pos, 2i + 1) = cos(pos / 10000^(2i / D))
@@ -29,7 +31,10 @@ def sinusoidal_positions(length: int, d_model: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Looks positions up in a fixed table; nothing is learned and nothing is stored in checkpoints."""
+    """Looks positions up in a fixed table; nothing is learned and nothing is stored in checkpoints.
+
+    The formula has no last position: what lies beyond the table is computed when it is asked for.
+    """
 
     table: Tensor
 
@@ -39,7 +44,9 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """Vectors of positions start .. start + length - 1, (length, D)."""
-        return self.table[start : start + length]
+        end, (table_length, d_model) = start + length, self.table.shape
+        table = self.table if end <= table_length else sinusoidal_positions(end, d_model).to(self.table)
+        return table[start:end]
 
 
 class LearnedPositions(nn.Module):
@@ -50,7 +57,13 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(max_seq_len, d_model))
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of positions start .. start + length - 1, (length, D)."""
+        """Vectors of positions start .. start + length - 1, (length, D).
+
+        Raises:
+            ValueError: The last of them is beyond `max_seq_len`.
+        """
+        if (end := start + length) > len(self.weight):
+            raise ValueError(f"sequence of {end} tokens, but max_seq_len is {len(self.weight)}")
         return self.weight[start : start + length]
 
 
@@ -66,7 +79,9 @@ def build_positions(config: ModelConfig) -> nn.Module | None:
 
 
 class Embedding(nn.Module):
-    """x = dropout(E[ids] * sqrt(D) + PE): token vectors (equal to one-hot rows times E), scaled, plus positions.
+    """x = dropout(E[ids] * sqrt(D) + PE): token vectors, scaled, plus positions.
+
+    A token vector is a one-hot row times E ([Zhou n.d.]).
 
     Args:
         tokens: The (V, D) table; shared with other modules if tied.
@@ -93,11 +108,8 @@ class Embedding(nn.Module):
             (B, T, D).
 
         Raises:
-            ValueError: The block reaches beyond `max_seq_len`.
+            ValueError: Positions are learned, and the block reaches beyond `max_seq_len`.
         """
-        end = start + ids.size(1)
-        if end > self.max_seq_len:
-            raise ValueError(f"sequence of {end} tokens, but max_seq_len is {self.max_seq_len}")
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
             x = x + self.positions(start, ids.size(1)).to(x.dtype)

@@ -13,6 +13,7 @@ class FeedForward(nn.Module):
 
     `relu` is the paper; `gelu` replaces the activation; `swiglu` multiplies a second projection into it,
     (silu(x W_gate + b_gate) * (x W_1 + b_1)) W_2 + b_2 (Shazeer 2020, arXiv:2002.05202).
+    [Zhou n.d.] leaves b_2 out: `feed_forward_output_bias`.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -20,7 +21,7 @@ class FeedForward(nn.Module):
         self.activation = config.activation
         self.linear_1 = Linear(config.d_model, config.d_ff)
         self.gate = Linear(config.d_model, config.d_ff) if config.activation == "swiglu" else None
-        self.linear_2 = Linear(config.d_ff, config.d_model)
+        self.linear_2 = Linear(config.d_ff, config.d_model, bias=config.feed_forward_output_bias)
         self.dropout = Dropout(config.feed_forward_dropout)
 
     def forward(self, x: Tensor) -> Tensor:

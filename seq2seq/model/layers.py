@@ -32,8 +32,9 @@ class LayerCache(Protocol):
 class Residual(nn.Module):
     """The residual connection and LayerNorm around one sub-layer.
 
-    LayerNorm(x) = gamma * (x - mean) / sqrt(variance + eps) + beta over the features of each position
-    (seed documents 000, 002, 004), after the addition (post-norm) or before the sub-layer (pre-norm).
+    LayerNorm(x) = gamma * (x - mean) / sqrt(variance + eps) + beta over the features of each position ([Yang 2024a],
+    [Yang 2024b], [Anonymous n.d.]; without eps in [Zhou n.d.]). It stands after the addition (post-norm, as in these
+    texts) or before the sub-layer (pre-norm).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -56,12 +57,13 @@ def build_attention(config: ModelConfig) -> MultiHeadAttention:
         d_k=config.key_size,
         d_v=config.value_size,
         bias=config.attention_bias,
+        output_bias=config.output_projection_bias,
         dropout=config.attention_dropout,
     )
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward (paper section 3.1; seed document 000, encoder block)."""
+    """Self-attention, then feed-forward (paper section 3.1; [Yang 2024a], encoder block; [Zhou n.d.], encoder)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -81,7 +83,11 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention to the encoder output, feed-forward (seed document 000, decoder block)."""
+    """Causal self-attention, cross-attention to the encoder output, feed-forward ([Yang 2024a], decoder block).
+
+    In cross-attention the queries are the decoder's. Keys and values are projected from the output of the last encoder
+    layer, which all decoder layers read ([Zhou n.d.], decoder).
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
-    """Lets position i see positions 0..i: the lower triangle (paper section 3.2.3; seed document 000, decoder block).
+    """Lets position i see positions 0..i: the lower triangle (paper section 3.2.3; [Yang 2024a], decoder block).
 
     Returns:
         (T, T), True on and below the diagonal.
@@ -27,5 +27,6 @@ def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The same mask as the seed documents write it: 0 where attending is allowed, -inf where not, to be added."""
+    """The same mask as [Yang 2024a] and [Yang 2024b] write it, to be added to the scores: 0 where attending is allowed,
+    -inf where not."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))

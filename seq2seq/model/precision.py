@@ -10,14 +10,17 @@ from torch.nn import functional as F
 
 
 class Linear(nn.Linear):
-    """x W^T + b."""
+    """x W^T + b with W of shape (outputs, inputs): the transpose of the W in formulas of the form x W + b."""
 
     def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
 class LayerNorm(nn.LayerNorm):
-    """gamma * (x - mean) / sqrt(variance + eps) + beta, over the last dimension; mean and variance in float32."""
+    """gamma * (x - mean) / sqrt(variance + eps) + beta, over the last dimension ([Yang 2024b]).
+
+    The variance is the mean of (x - mean)^2. Both are computed in float32 where x is in half precision.
+    """
 
     def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         # On a CPU the kernel takes float32 weights beside any input.

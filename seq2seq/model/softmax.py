@@ -11,7 +11,7 @@ _SMALLEST_SUM, _LARGEST_SUM = 1e-30, 1e30
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """softmax over the last dimension, exp(s_i) / sum_j exp(s_j)."""
+    """softmax over the last dimension, exp(s_i) / sum_j exp(s_j) ([Peng 2023], appendix)."""
     if scores.device.type == "cpu" and 1 < scores.size(-1) < SHORT_ROW:
         weights: Tensor = ShortRowSoftmax.apply(scores)  # pyright: ignore[reportAssignmentType]
         return weights

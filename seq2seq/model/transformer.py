@@ -71,6 +71,10 @@ class Decoder(nn.Module):
 class Transformer(nn.Module):
     """Encoder-decoder from token ids to logits.
 
+    The logits are o W + b of the decoder's output o. Their softmax gives the probability of each next token
+    ([Yang 2024a], [Anonymous n.d.]; without b in [Zhou n.d.]). Which token comes next, a search decides: [Zhou n.d.]
+    takes the most probable one, [Yang 2024a] draws one at random.
+
     Args:
         config: Sizes and choices.
         src_vocab_size, tgt_vocab_size: Pieces of the two vocabularies.

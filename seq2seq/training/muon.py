@@ -14,10 +14,13 @@ _ITERATIONS = 5
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
-    """Replaces each matrix's singular values by values near 1: U S V^T becomes about U V^T.
+    """Brings each matrix's singular values near 1, the smallest excepted: U S V^T becomes about U V^T.
 
-    A Newton-Schulz iteration, X <- a X + (b A + c A^2) X with A = X X^T, whose coefficients are chosen for speed: after
-    five rounds the singular values lie between about 0.7 and 1.2, which serves as well as 1.
+    A Newton-Schulz iteration, X <- a X + (b A + c A^2) X with A = X X^T, of the matrix divided by its Frobenius norm.
+    The coefficients are chosen for speed. Singular values of at least 0.0016 of the Frobenius norm lie between 0.67 and
+    1.21 after the five rounds, which serves as well as 1. Smaller ones stay smaller: a round multiplies them by at most
+    a = 3.4445, all five by at most a^5 = 485. Of a random square matrix of 512 rows about 2 % of the values are so
+    small; of one with 512 rows and 2,048 columns, none.
 
     Args:
         matrices: (n, rows, columns), rows <= columns; computed in its dtype, of which bfloat16 is enough.

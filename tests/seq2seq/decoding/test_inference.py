@@ -21,6 +21,8 @@ CHOICES: list[dict[str, Any]] = [
     {"positions": "learned"},
     {"positions": "none"},
     {"attention_bias": False},
+    {"attention_output_bias": False, "feed_forward_output_bias": False, "norm_eps": 0.0},
+    {"attention_bias": False, "attention_output_bias": True, "activation": "swiglu", "feed_forward_output_bias": False},
     {"output_bias": True},
     {"tie_embeddings": False, "scale_embeddings": False},
     {"d_k": 3, "d_v": 7},

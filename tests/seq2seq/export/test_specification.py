@@ -27,9 +27,14 @@ CHOICES: dict[str, dict[str, Any]] = {
     "no positions": {"positions": "none"},
     "embeddings not scaled": {"scale_embeddings": False},
     "no bias in attention": {"attention_bias": False},
+    "no bias in the output projection": {"attention_output_bias": False},
+    "bias in the output projection alone": {"attention_bias": False, "attention_output_bias": True},
+    "no second bias in the feed-forward network": {"feed_forward_output_bias": False},
+    "no second bias beside a gate": {"feed_forward_output_bias": False, "activation": "swiglu"},
     "bias in the output layer": {"output_bias": True, "seed": 1},
     "embeddings not tied": {"tie_embeddings": False},
     "epsilon": {"norm_eps": 0.1},
+    "no epsilon": {"norm_eps": 0.0},
     "more decoder than encoder": {"num_encoder_layers": 1, "num_decoder_layers": 3},
     "odd sizes": {"d_model": 15, "num_heads": 3, "d_ff": 31, "positions": "learned"},
     "heads narrower than d_model / H": {"d_k": 3, "d_v": 3},
@@ -140,6 +145,22 @@ def test_two_vocabularies(random_model: Callable[..., Transformer], export_model
     scored = export.score_batch(spell(src, source), spell(tgt, target))
     for ours, theirs in zip(log_probs(model, src, tgt), scored, strict=True):
         np.testing.assert_allclose(theirs.log_probs, ours, atol=1e-4)
+
+
+def test_without_epsilon_an_export_has_none_either(
+    random_model: Callable[..., Transformer], export_model: Callable[..., Any]
+) -> None:
+    """Embeddings are so small that CTranslate2's own epsilon, 1e-5, would show."""
+    settings: dict[str, Any] = {"norm_order": "pre", "positions": "none", "tie_embeddings": False}
+    model, other = (random_model(**settings, norm_eps=eps) for eps in (0.0, 1e-5))
+    for one in (model, other):
+        for embedding in (one.src_embedding, one.tgt_embedding):
+            embedding.tokens.weight.data.mul_(1e-3)
+    src, tgt, vocabulary = sentences(20, 60), sentences(20, 60, seed=2), piece_names(60)
+    ours = np.concatenate(log_probs(model, src, tgt))
+    scored = export_model(model).score_batch(spell(src, vocabulary), spell(tgt, vocabulary))
+    np.testing.assert_allclose(np.concatenate([one.log_probs for one in scored]), ours, atol=1e-4)
+    assert np.abs(np.concatenate(log_probs(other, src, tgt)) - ours).max() > 0.1
 
 
 @pytest.mark.parametrize("output_bias", [False, True])

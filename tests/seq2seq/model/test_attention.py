@@ -1,4 +1,4 @@
-"""Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, and many heads of it (seed documents 001, 002, 004)."""
+"""Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, and many heads of it ([Peng 2023], [Zhou n.d.])."""
 
 import math
 from collections.abc import Callable
@@ -27,10 +27,19 @@ def random_mask(*shape: int) -> Tensor:
 
 
 def multi_head(
-    *, num_heads: int = 3, d_k: int = 5, d_v: int = 2, bias: bool = True, dropout: float = 0.0
+    *,
+    num_heads: int = 3,
+    d_k: int = 5,
+    d_v: int = 2,
+    bias: bool = True,
+    output_bias: bool | None = None,
+    dropout: float = 0.0,
 ) -> MultiHeadAttention:
-    """By default with d_k, d_v and d_model / num_heads = 4 all different."""
-    return MultiHeadAttention(d_model=D, num_heads=num_heads, d_k=d_k, d_v=d_v, bias=bias, dropout=dropout)
+    """By default with d_k, d_v and d_model / num_heads = 4 all different, and all biases or none."""
+    sizes = {"d_model": D, "num_heads": num_heads, "d_k": d_k, "d_v": d_v}
+    return MultiHeadAttention(
+        **sizes, bias=bias, output_bias=bias if output_bias is None else output_bias, dropout=dropout
+    )
 
 
 # The function
@@ -144,7 +153,7 @@ def test_multi_head_attention_is_torchs_own_between_projections(bias: bool, mask
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("d_k", "d_v"), [(4, 4), (5, 2), (3, 8)])
 def test_many_heads_are_a_sum_over_heads(bias: bool, d_k: int, d_v: int) -> None:
-    """u_i = sum_h W_O^(h) sum_j alpha_ij^(h) V^(h)(x_j), as seed document 004 writes it."""
+    """u_i = sum_h W_O^(h) sum_j alpha_ij^(h) V^(h)(x_j), as [Zhou n.d.] writes it."""
     H = 3
     module = multi_head(num_heads=H, d_k=d_k, d_v=d_v, bias=bias)
     x = torch.randn(B, S, D)
@@ -160,12 +169,34 @@ def test_many_heads_are_a_sum_over_heads(bias: bool, d_k: int, d_v: int) -> None
     torch.testing.assert_close(module(x, module.keys_values(x)), u, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("output_bias", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_projections_have_a_bias_or_none(bias: bool) -> None:
+def test_the_projections_have_a_bias_or_none(bias: bool, output_bias: bool) -> None:
     H, d_k, d_v = 3, 5, 2
-    numbers = sum(parameter.numel() for parameter in multi_head(bias=bias).parameters())
+    numbers = sum(parameter.numel() for parameter in multi_head(bias=bias, output_bias=output_bias).parameters())
     weights = D * H * d_k + D * H * d_k + D * H * d_v + H * d_v * D
-    assert numbers == weights + (H * d_k + H * d_k + H * d_v + D if bias else 0)
+    assert numbers == weights + (H * d_k + H * d_k + H * d_v if bias else 0) + (D if output_bias else 0)
+
+
+@pytest.mark.parametrize(("bias", "output_bias"), [(True, False), (False, True)])
+def test_biases_of_the_output_projection_and_of_the_others_are_apart(bias: bool, output_bias: bool) -> None:
+    """torch's own knows all of them or none: there, what is left out is zero."""
+    module = multi_head(d_k=4, d_v=4, bias=bias, output_bias=output_bias)
+    reference = torch.nn.MultiheadAttention(D, 3, batch_first=True)
+    projections = (module.q_proj, module.k_proj, module.v_proj)
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
+        reference.out_proj.weight.copy_(module.out_proj.weight)
+        reference.in_proj_bias.zero_()
+        reference.out_proj.bias.zero_()
+        if bias:
+            reference.in_proj_bias.copy_(torch.cat([projection.bias for projection in projections]))
+        if output_bias:
+            reference.out_proj.bias.copy_(module.out_proj.bias)
+    x = torch.randn(B, T, D)
+    expected, _ = reference(x, x, x)
+    torch.testing.assert_close(module(x, module.keys_values(x)), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module.attend(*module.queries_keys_values(x)), expected, atol=1e-6, rtol=0)
 
 
 def test_a_boolean_mask_equals_adding_minus_infinity() -> None:
@@ -298,6 +329,38 @@ def test_the_recorded_weights_are_those_of_the_formula(build_model: Callable[...
     assert isinstance(first, MultiHeadAttention)
     weights = (first.q_proj(x) @ first.k_proj(x).transpose(1, 2) / math.sqrt(16)).softmax(dim=-1)
     torch.testing.assert_close(maps["encoder.layers.0.self_attn"][0][:, 0], weights, atol=1e-6, rtol=0)
+
+
+def test_the_recorded_scores_are_those_of_the_formula(build_model: Callable[..., Transformer]) -> None:
+    model, src, tgt = build_model(d_k=3), ids(B, S), ids(B, T)
+    src[1, 4:] = model.pad_id
+    with attention_maps(model, scores=True) as maps:
+        model(src, tgt)
+    for name, x, mask in (
+        ("encoder.layers.0.self_attn", model.src_embedding(src), (src != model.pad_id)[:, None, None]),
+        ("decoder.layers.0.self_attn", model.tgt_embedding(tgt), torch.ones(T, T, dtype=torch.bool).tril()),
+    ):
+        attn = model.get_submodule(name)
+        assert isinstance(attn, MultiHeadAttention)
+        q, k = (linear(x).view(*x.shape[:2], 4, 3).transpose(1, 2) for linear in (attn.q_proj, attn.k_proj))
+        scores = torch.where(mask, q @ k.transpose(2, 3) / math.sqrt(3), float("-inf"))
+        torch.testing.assert_close(maps[name], [scores], atol=1e-6, rtol=0)
+
+
+def test_scores_are_had_where_weights_are_and_their_softmax_is_the_weights(
+    build_model: Callable[..., Transformer],
+) -> None:
+    model, src, tgt = build_model(attention_dropout=0.5).eval(), ids(B, S), ids(B, T)
+    src[1, 4:] = model.pad_id
+    with attention_maps(model) as weights:
+        plain = model(src, tgt)
+    with attention_maps(model, scores=True) as scores:
+        assert model(src, tgt).equal(plain)
+    assert scores.keys() == weights.keys()
+    for name, [recorded] in scores.items():
+        torch.testing.assert_close([recorded.softmax(dim=-1)], weights[name], atol=1e-6, rtol=0)
+    model(src, tgt)
+    assert {len(calls) for calls in scores.values()} == {1}
 
 
 def test_each_call_is_recorded(build_model: Callable[..., Transformer]) -> None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, asdict, replace
 from typing import Any
 
 import pytest
@@ -69,10 +69,14 @@ def test_rates_from_0_to_just_below_1_are_allowed(name: str, rate: float) -> Non
     assert getattr(configure(**{name: rate}), name) == rate
 
 
-@pytest.mark.parametrize("eps", [0.0, -1e-5, 1.0, float("nan")])
-def test_norm_eps_lies_between_0_and_1(eps: float) -> None:
-    assert problems(norm_eps=eps) == [f"norm_eps must be between 0 and 1, but is {eps}"]
-    assert ModelConfig(norm_eps=1e-12).norm_eps == 1e-12
+@pytest.mark.parametrize("eps", [-1e-5, 1.0, float("nan")])
+def test_norm_eps_is_at_least_0_and_below_1(eps: float) -> None:
+    assert problems(norm_eps=eps) == [f"norm_eps must be at least 0 and below 1, but is {eps}"]
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 0.999])
+def test_norm_eps_from_0_to_just_below_1_is_allowed(eps: float) -> None:
+    assert ModelConfig(norm_eps=eps).norm_eps == eps
 
 
 @pytest.mark.parametrize(
@@ -98,6 +102,16 @@ def test_d_k_and_d_v_are_free() -> None:
     assert (config.key_size, config.value_size) == (7, 33)
 
 
+@pytest.mark.parametrize(
+    ("bias", "output", "expected"),
+    [(True, None, True), (False, None, False), (True, False, False), (False, True, True)],
+)
+def test_the_output_projection_has_a_bias_as_the_others_unless_it_is_told(
+    bias: bool, output: bool | None, expected: bool
+) -> None:
+    assert ModelConfig(attention_bias=bias, attention_output_bias=output).output_projection_bias == expected
+
+
 def test_sinusoids_come_in_pairs() -> None:
     assert problems(d_model=9, num_heads=3) == ["d_model must be even for sinusoidal positions, but is 9"]
     assert ModelConfig(d_model=9, num_heads=3, positions="learned")
@@ -105,12 +119,12 @@ def test_sinusoids_come_in_pairs() -> None:
 
 
 def test_all_problems_are_told_at_once() -> None:
-    assert problems(d_ff=0, max_seq_len=1, dropout=2.0, norm_eps=0.0, d_k=-3) == [
+    assert problems(d_ff=0, max_seq_len=1, dropout=2.0, norm_eps=-1.0, d_k=-3) == [
         "d_ff must be at least 1, but is 0",
         "d_k must be at least 1, but is -3",
         "max_seq_len must be at least 2, but is 1",
         "dropout must be at least 0 and below 1, but is 2.0",
-        "norm_eps must be between 0 and 1, but is 0.0",
+        "norm_eps must be at least 0 and below 1, but is -1.0",
     ]
 
 
@@ -127,6 +141,16 @@ def test_a_configuration_does_not_change(tiny_config: Callable[..., ModelConfig]
 def test_a_changed_copy_is_checked_again() -> None:
     with pytest.raises(ValueError, match="d_model must be at least 1"):
         replace(ModelConfig(), d_model=0)
+
+
+def test_a_model_of_an_earlier_version_lacks_the_settings_that_came_later() -> None:
+    earlier = asdict(ModelConfig(attention_bias=False))
+    for name in ("attention_output_bias", "feed_forward_output_bias"):
+        del earlier[name]
+    config = ModelConfig(**earlier)
+    assert config == ModelConfig(attention_bias=False)
+    assert not config.output_projection_bias  # as then: all four projections, or none
+    assert config.feed_forward_output_bias
 
 
 def test_a_configuration_needs_no_torch() -> None:

@@ -1,4 +1,4 @@
-"""x = E[ids] * sqrt(D) + PE, and what the sinusoids PE are for (seed documents 002 and 004)."""
+"""x = E[ids] * sqrt(D) + PE, and what the sinusoids PE are for ([Anonymous n.d.] and [Zhou n.d.])."""
 
 import math
 from collections.abc import Callable
@@ -121,19 +121,42 @@ def test_starting_later_gives_the_later_columns(tiny_config: Callable[..., Model
     assert module(ids[:, 4:], start=4).equal(module(ids)[:, 4:])
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
-def test_a_sequence_that_is_too_long_is_refused(tiny_config: Callable[..., ModelConfig], positions: str) -> None:
-    module = embedding(tiny_config(positions=positions, max_seq_len=6))
+def test_learned_positions_end_at_max_seq_len(tiny_config: Callable[..., ModelConfig]) -> None:
+    module = embedding(tiny_config(positions="learned", max_seq_len=6))
     assert module(torch.ones(2, 6, dtype=torch.long)).shape == (2, 6, D)
     with pytest.raises(ValueError, match=r"^sequence of 7 tokens, but max_seq_len is 6$"):
         module(torch.ones(2, 7, dtype=torch.long))
 
 
-def test_a_step_beyond_the_longest_sequence_is_refused(tiny_config: Callable[..., ModelConfig]) -> None:
-    module = embedding(tiny_config(max_seq_len=6))
+def test_a_step_beyond_the_learned_positions_is_refused(tiny_config: Callable[..., ModelConfig]) -> None:
+    module = embedding(tiny_config(positions="learned", max_seq_len=6))
     assert module(torch.ones(2, 1, dtype=torch.long), start=5).shape == (2, 1, D)
     with pytest.raises(ValueError, match="sequence of 7 tokens"):
         module(torch.ones(2, 1, dtype=torch.long), start=6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sinusoids_go_on_beyond_the_table(tiny_config: Callable[..., ModelConfig], dtype: torch.dtype) -> None:
+    module, length = embedding(tiny_config(max_seq_len=6)).to(dtype), 40
+    with torch.no_grad():
+        module.tokens.weight.zero_()
+        found = module(torch.zeros(1, length, dtype=torch.long))[0]
+    for pos in range(length):
+        angles = [pos / 10000 ** (2 * i / D) for i in range(D // 2)]
+        formula = [value for angle in angles for value in (math.sin(angle), math.cos(angle))]
+        assert found[pos].tolist() == pytest.approx(formula, abs=1e-6)
+    assert found.dtype == dtype
+
+
+@pytest.mark.parametrize(("start", "length"), [(4, 8), (6, 1), (40, 3)])
+def test_a_step_can_stand_beyond_the_table(start: int, length: int) -> None:
+    assert SinusoidalPositions(6, D)(start, length).equal(sinusoidal_positions(50, D)[start : start + length])
+
+
+def test_without_positions_there_is_no_longest_sequence(tiny_config: Callable[..., ModelConfig]) -> None:
+    module = embedding(tiny_config(positions="none", max_seq_len=6))
+    ids = torch.randint(V, (2, 30))
+    assert module(ids).equal(module.tokens.weight[ids] * 4)  # sqrt(16) = 4
 
 
 def test_dropout_falls_on_the_sum_of_token_and_position(tiny_config: Callable[..., ModelConfig]) -> None:

@@ -39,6 +39,18 @@ def test_swiglu_multiplies_a_gate(tiny_config: Callable[..., ModelConfig]) -> No
     torch.testing.assert_close(ffn(x), times(hidden, ffn.linear_2), atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+def test_the_second_bias_can_be_left_out(tiny_config: Callable[..., ModelConfig], activation: str) -> None:
+    whole = FeedForward(tiny_config(activation=activation))
+    without = FeedForward(tiny_config(activation=activation, feed_forward_output_bias=False))
+    nn.init.normal_(whole.linear_2.bias)
+    state = whole.state_dict()
+    b_2 = state.pop("linear_2.bias")
+    without.load_state_dict(state)  # the others are all there
+    x = torch.randn(B, S, D)
+    torch.testing.assert_close(without(x), whole(x) - b_2, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_only_swiglu_has_a_gate(tiny_config: Callable[..., ModelConfig], activation: str) -> None:
     assert FeedForward(tiny_config(activation=activation)).gate is None

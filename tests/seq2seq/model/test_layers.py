@@ -1,5 +1,6 @@
-"""Residual connection and LayerNorm, and the order of the sub-layers (seed documents 002 and 004)."""
+"""Residual connection and LayerNorm, and the order of the sub-layers ([Anonymous n.d.] and [Zhou n.d.])."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.attention import KeysValues
+from tfm.seq2seq.model.attention import KeysValues, MultiHeadAttention
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual, build_attention
 from tfm.seq2seq.model.masks import causal_mask
 
@@ -71,6 +72,91 @@ def test_build_attention_takes_every_size_from_the_configuration(tiny_config: Ca
     assert built.out_proj.weight.shape == (D, 21)
     assert not any(name.endswith("bias") for name, _ in built.named_parameters())
     assert built.dropout.rate == 0.25
+
+
+@pytest.mark.parametrize("output", [None, True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_output_projection_has_the_bias_of_the_others_unless_it_is_told(
+    tiny_config: Callable[..., ModelConfig], bias: bool, output: bool | None
+) -> None:
+    built = build_attention(tiny_config(attention_bias=bias, attention_output_bias=output))
+    for projection in (built.q_proj, built.k_proj, built.v_proj):
+        assert (projection.bias is not None) == bias
+    assert (built.out_proj.bias is not None) == (bias if output is None else output)
+
+
+ZHOU = {
+    "attention_bias": False,
+    "attention_output_bias": False,
+    "feed_forward_output_bias": False,
+    "norm_eps": 0.0,
+}
+
+
+def zhou_layer_norm(v: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """gamma * (v - mu) / sigma + beta of one vector."""
+    mu = v.sum() / D
+    sigma = (((v - mu) ** 2).sum() / D).sqrt()
+    return norm.weight * (v - mu) / sigma + norm.bias
+
+
+def zhou_attention(attn: MultiHeadAttention, queries: Tensor, memory: Tensor, seen: Callable[[int], int]) -> Tensor:
+    """sum_h W_O^(h) sum_j alpha_ij^(h) V^(h)(z_j), vector by vector; query i sees the first seen(i) of the memory."""
+    k = D // attn.num_heads
+    found: list[Tensor] = []
+    for i, x in enumerate(queries):
+        u = torch.zeros(D)
+        for h in range(attn.num_heads):
+            rows = slice(h * k, (h + 1) * k)
+            Q, K, V = (projection.weight[rows] for projection in (attn.q_proj, attn.k_proj, attn.v_proj))
+            alpha = torch.stack([torch.exp((Q @ x) @ (K @ z) / math.sqrt(k)) for z in memory[: seen(i)]])
+            values = torch.stack([V @ z for z in memory[: seen(i)]])
+            u = u + attn.out_proj.weight[:, rows] @ ((alpha / alpha.sum()) @ values)
+        found.append(u)
+    return torch.stack(found)
+
+
+def zhou_norms(x: Tensor, norm: nn.LayerNorm) -> Tensor:
+    return torch.stack([zhou_layer_norm(v, norm) for v in x])
+
+
+def zhou_feed_forward(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
+    """W_2 ReLU(W_1 u + b_1)."""
+    first, second = layer.feed_forward.linear_1, layer.feed_forward.linear_2
+    assert second.bias is None
+    return torch.stack([second.weight @ torch.relu(first.weight @ u + first.bias) for u in x])
+
+
+def test_layers_are_those_of_a_text_without_these_biases_and_epsilon(
+    tiny_config: Callable[..., ModelConfig], randomise: Callable[[nn.Module], None]
+) -> None:
+    """The encoder's and the decoder's block as [Zhou n.d.] writes them, one vector after the other."""
+    encoder, decoder = EncoderLayer(tiny_config(**ZHOU)), DecoderLayer(tiny_config(**ZHOU))
+    randomise(encoder)
+    randomise(decoder)
+    x, y = torch.randn(S, D), torch.randn(T, D)
+
+    u = zhou_norms(zhou_attention(encoder.self_attn, x, x, lambda _: S) + x, encoder.self_attn_residual.norm)
+    z = zhou_norms(zhou_feed_forward(encoder, u) + u, encoder.feed_forward_residual.norm)
+    torch.testing.assert_close(encoder(x[None], None)[0], z, atol=1e-5, rtol=0)
+
+    v = zhou_norms(zhou_attention(decoder.self_attn, y, y, lambda j: j + 1) + y, decoder.self_attn_residual.norm)
+    w = zhou_norms(zhou_attention(decoder.cross_attn, v, z, lambda _: S) + v, decoder.cross_attn_residual.norm)
+    o = zhou_norms(zhou_feed_forward(decoder, w) + w, decoder.feed_forward_residual.norm)
+    memory = decoder.cross_attn.keys_values(z[None])
+    torch.testing.assert_close(decoder(y[None], memory, causal_mask(T), None)[0], o, atol=1e-5, rtol=0)
+
+
+def test_without_epsilon_scale_does_not_matter_and_a_constant_row_is_not_a_number(
+    tiny_config: Callable[..., ModelConfig],
+) -> None:
+    norm = Residual(tiny_config(norm_eps=0.0)).norm
+    x = torch.randn(B, S, D)
+    torch.testing.assert_close(norm(1e-6 * x), norm(x), atol=1e-4, rtol=0)
+    x[0, 0] = 3
+    normal = norm(x)
+    assert normal[0, 0].isnan().all()
+    assert normal.isnan().sum() == D
 
 
 def self_attention(layer: EncoderLayer | DecoderLayer, mask: Tensor) -> Callable[[Tensor], Tensor]:

@@ -439,8 +439,12 @@ def formula(config: ModelConfig, src_vocab_size: int, tgt_vocab_size: int, one_v
 
     attention = D * H * d_k + D * H * d_k + D * H * d_v + H * d_v * D
     if config.attention_bias:
-        attention += H * d_k + H * d_k + H * d_v + D
-    feed_forward = D * F + F + F * D + D
+        attention += H * d_k + H * d_k + H * d_v
+    if config.attention_bias if config.attention_output_bias is None else config.attention_output_bias:
+        attention += D
+    feed_forward = D * F + F + F * D
+    if config.feed_forward_output_bias:
+        feed_forward += D
     if config.activation == "swiglu":
         feed_forward += D * F + F
     norm = 2 * D  # gamma and beta
@@ -468,6 +472,9 @@ def formula(config: ModelConfig, src_vocab_size: int, tgt_vocab_size: int, one_v
         {"tie_embeddings": False},
         {"output_bias": True},
         {"attention_bias": False},
+        {"attention_output_bias": False},
+        {"attention_bias": False, "attention_output_bias": True},
+        {"feed_forward_output_bias": False},
         {"norm_order": "pre"},
         {"activation": "swiglu"},
         {"positions": "learned"},
@@ -589,6 +596,15 @@ def test_without_attention_bias_the_projections_biases_are_gone(build_model: Bui
     assert set(model.state_dict()) == {name for name in NAMES if not name.endswith("_proj.bias")}
 
 
+@pytest.mark.parametrize(
+    ("setting", "gone"),
+    [("attention_output_bias", "out_proj.bias"), ("feed_forward_output_bias", "linear_2.bias")],
+)
+def test_a_bias_that_is_left_out_is_gone_from_the_checkpoint(build_model: BuildModel, setting: str, gone: str) -> None:
+    model = build_model(num_encoder_layers=1, num_decoder_layers=1, **{setting: False})
+    assert set(model.state_dict()) == {name for name in NAMES if not name.endswith(gone)}
+
+
 def test_a_state_dict_carries_the_whole_model(build_model: BuildModel) -> None:
     model, copy = build_model(seed=1), build_model(seed=2)
     src, tgt = real_ids(2, 7), real_ids(2, 5)
@@ -656,9 +672,17 @@ def test_each_dropout_acts_in_training_only(build_model: BuildModel, name: str) 
     assert not torch.allclose(model(src, tgt), without(src, tgt))
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "none"])
+def test_only_text_is_limited_to_max_seq_len_not_the_model(build_model: BuildModel, positions: str) -> None:
+    short, long = build_model(positions=positions, max_seq_len=4), build_model(positions=positions, max_seq_len=32)
+    assert short.state_dict().keys() == long.state_dict().keys()
+    src, tgt = real_ids(2, 23), real_ids(2, 19)
+    torch.testing.assert_close(short(src, tgt), long(src, tgt), atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_sequence_that_is_too_long_is_refused(build_model: BuildModel, side: str) -> None:
-    model = build_model(max_seq_len=4)
+def test_learned_positions_refuse_a_sequence_that_is_too_long(build_model: BuildModel, side: str) -> None:
+    model = build_model(positions="learned", max_seq_len=4)
     fits, too_long = real_ids(1, 4), real_ids(1, 5)
     assert model(fits, fits).shape == (1, 4, 13)
     with pytest.raises(ValueError, match="sequence of 5 tokens, but max_seq_len is 4"):

@@ -41,6 +41,46 @@ def test_singular_values_come_near_1() -> None:
     assert values.max() < 1.3
 
 
+def with_singular_values(values: torch.Tensor) -> torch.Tensor:
+    """A random matrix of these."""
+    size = len(values)
+    u, v = (torch.linalg.qr(torch.randn(size, size, dtype=torch.float64)).Q for _ in range(2))
+    return u * values @ v.T
+
+
+def test_singular_values_that_are_not_too_small_come_near_1() -> None:
+    """0.0016 of the Frobenius norm is enough."""
+    values = torch.logspace(-2.795, 0, 1000, dtype=torch.float64)  # from 0.0016 on
+    for part in values.split(4):
+        rest = (1 - part.square().sum()).clamp(min=0).sqrt()  # to a Frobenius norm of 1
+        matrix = with_singular_values(torch.cat([part, rest[None]]))
+        share = torch.linalg.svdvals(matrix) / matrix.norm()
+        found = torch.linalg.svdvals(orthogonalise(matrix[None].clone())[0])
+        enough = int((share >= 0.0016).sum())
+        assert enough >= 3
+        assert found.sort(descending=True).values[:enough].min() > 0.67
+        assert found.max() < 1.21
+
+
+def test_smaller_singular_values_stay_smaller() -> None:
+    """They grow by a factor of 3.4445 in each of five rounds, at most."""
+    small = torch.logspace(-8, -4, 9, dtype=torch.float64)
+    matrix = with_singular_values(torch.cat([torch.ones(1, dtype=torch.float64), small.flip(0)]))
+    found = torch.linalg.svdvals(orthogonalise(matrix[None])[0])
+    grown = found[1:] / torch.linalg.svdvals(matrix)[1:]
+    assert found[1] < 0.05
+    torch.testing.assert_close(grown, torch.full((9,), 3.4445**5, dtype=torch.float64), rtol=2e-3, atol=0)
+    assert grown.max() < 3.4445**5 * (1 + 1e-6)
+
+
+def test_of_random_matrices_only_square_ones_have_values_that_stay_small() -> None:
+    torch.manual_seed(0)
+    square = torch.linalg.svdvals(orthogonalise(torch.randn(4, 512, 512)))
+    wide = torch.linalg.svdvals(orthogonalise(torch.randn(1, 512, 2048)))
+    assert 0.01 < (square < 0.67).float().mean() < 0.04
+    assert wide.min() > 0.67
+
+
 def test_singular_vectors_stay() -> None:
     (matrix,) = matrices = torch.randn(1, 5, 9, dtype=torch.float64)
     u, _, vh = torch.linalg.svd(matrix, full_matrices=False)
