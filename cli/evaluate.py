@@ -118,7 +118,7 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> t
     from dataclasses import replace
 
     from ..data.config import DataConfig
-    from ..data.corpus import join_corpora, open_spec, training_corpus
+    from ..data.corpus import join_corpora, open_corpus, open_spec
     from ..data.errors import DataError, UsageError
     from ..seq2seq.runs.directory import RunDirectory
 
@@ -129,7 +129,7 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> t
     if data and not (src or tgt):
         corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
     elif src and tgt and not data:
-        corpus = training_corpus(config)
+        corpus = open_corpus(config)
         separator = "\t" if all(".tsv" in one.suffixes for one in tgt) else None
     else:
         raise UsageError("give a test set: --src and --tgt, or --data")

@@ -65,12 +65,13 @@ def export(
 def _dev_pairs(run: "RunDirectory", count: int, console: "Console") -> "list[Pair]":
     """At most so many pairs of the run's validation set, evenly spaced; none where it is gone."""
     from ..data.cleaning import clean
-    from ..data.corpus import dev_corpus, hold_out, training_corpus
+    from ..data.corpus import dev_corpus, open_corpus
     from ..data.errors import TfmError
+    from ..data.holdout import hold_out
 
     try:
         settings = run.configuration()
-        dev = dev_corpus(settings.data) or hold_out(training_corpus(settings.data), seed=settings.training.seed)[1]
+        dev = dev_corpus(settings.data) or hold_out(open_corpus(settings.data), seed=settings.training.seed)[1]
         pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
     except TfmError as error:
         console.say(f"not compared with the run: its validation set is not there ({error})")

@@ -8,8 +8,10 @@ from typing import Any
 from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
-from ..data.corpus import TOY, parse_hub_spec, training_corpus
+from ..data.corpus import open_corpus
 from ..data.errors import ModelError, UsageError
+from ..data.formats.hub import parse_hub_spec
+from ..data.formats.toy import TOY
 from ..seq2seq.runs.directory import RunDirectory
 from .runs import RUNS
 
@@ -83,7 +85,7 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
     directory = default_run(None, named) if run is None and (named.src or named.data) else run
     if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
         return RunDirectory(directory).settings()
-    return load_config(_preset_for(training_corpus(named).count(), say))
+    return load_config(_preset_for(open_corpus(named).count(), say))
 
 
 def _preset_for(pairs: int, say: Callable[[str], None]) -> str:

@@ -76,14 +76,14 @@ def _corpus(settings: Any) -> "Corpus":
     """The corpus of both sides; with files of one side only, that side twice."""
     from dataclasses import replace
 
-    from ..data.corpus import training_corpus
+    from ..data.corpus import open_corpus
 
     data = settings.data
     if data.src and not data.tgt:
         data = replace(data, tgt=data.src)
     elif data.tgt and not data.src:
         data = replace(data, src=data.tgt)
-    return training_corpus(data)
+    return open_corpus(data)
 
 
 def _side(corpus: "Corpus", index: int) -> Iterator[str]:

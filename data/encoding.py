@@ -1,29 +1,26 @@
 """Text to ids, many pairs at a time, on all cores: order and result are those of one process, whatever their number.
 
 A large corpus goes in chunks to child processes (`encoding_worker`), because cleaning is Python and Python computes on
-one core. They are plain children on pipes: nothing of the calling program is imported in them, Ctrl-C does not reach
-them, and they end when the pipe does, however this process ends.
+one core. They end when their pipe does, however this process ends.
 """
 
 import contextlib
 import json
 import os
 import struct
-import subprocess
-import sys
-import tempfile
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import EnvironmentFault
+from .processes import Child
 from .tokenizer import Tokenizer, Vocabulary
 
 Pair = tuple[str, str]
@@ -133,18 +130,19 @@ def _sides(chunk: list[Pair]) -> tuple[list[str], list[str]]:
 
 def _encode_in_children(chunks: Iterator[list[Pair]], tokenizer: Tokenizer, processes: int) -> Iterator[Encoded]:
     """One thread waits on each child; results are taken in the order of the chunks, two for each child ahead."""
-    idle: SimpleQueue[_Child] = SimpleQueue()
+    idle: SimpleQueue[_Encoder] = SimpleQueue()
 
     def encode(chunk: list[Pair]) -> list[Rows]:
-        child = idle.get()
+        encoder = idle.get()
         try:
-            return child.encode(_sides(chunk))
+            return encoder.encode(_sides(chunk))
         finally:
-            idle.put(child)
+            idle.put(encoder)
 
     with ThreadPoolExecutor(processes) as threads, contextlib.ExitStack() as children:
         for _ in range(processes):
-            idle.put(children.enter_context(_Child(tokenizer)))
+            child = children.enter_context(Child(f"{__package__}.encoding_worker", purpose="to tokenize in"))
+            idle.put(_Encoder(child, tokenizer))
         children.callback(threads.shutdown, wait=False, cancel_futures=True)
         ahead: deque[tuple[list[Pair], Future[list[Rows]]]] = deque()
         for chunk in chunks:
@@ -160,33 +158,15 @@ def _result(chunk: list[Pair], future: Future[list[Rows]]) -> Encoded:
     return chunk, src, tgt
 
 
-class _Child:
-    """One `encoding_worker`, killed when the block ends."""
+class _Encoder:
+    """One `encoding_worker`, which is sent the vocabularies before its first texts."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        command = [sys.executable, "-P", "-m", f"{__package__}.encoding_worker"]
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe that nobody reads could fill up)
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._complaints}
-        try:
-            self._process = subprocess.Popen(command, start_new_session=True, **pipes)
-        except OSError as error:
-            self._complaints.close()
-            raise EnvironmentFault(f"cannot start a process to tokenize in: {error.strerror}") from error
+    def __init__(self, child: Child, tokenizer: Tokenizer) -> None:
+        self._child = child
         self._models = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
 
-    def __enter__(self) -> "_Child":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
-            with contextlib.suppress(OSError):  # what could not be flushed any more
-                pipe.close()  # pyright: ignore[reportOptionalMemberAccess]
-
     def encode(self, sides: tuple[list[str], list[str]]) -> list[Rows]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
+        stdin, stdout = self._child.stdin, self._child.stdout
         try:
             for model in self._models:
                 write_frame(stdin, model)
@@ -195,15 +175,14 @@ class _Child:
             stdin.flush()
             ids_and_lengths = [np.frombuffer(_expect(stdout), np.int32) for _ in range(4)]
         except (OSError, EOFError) as error:
-            raise EnvironmentFault(self._last_words()) from error
+            raise EnvironmentFault(self._obituary()) from error
         return [Rows(*ids_and_lengths[:2]), Rows(*ids_and_lengths[2:])]
 
-    def _last_words(self) -> str:
-        self._process.kill()
-        status = self._process.wait()
-        self._complaints.seek(0)
-        said = self._complaints.read().decode(errors="replace").strip().splitlines()
-        return f"a process that tokenizes ended with status {status} (memory?){': ' + said[-1] if said else ''}"
+    def _obituary(self) -> str:
+        self._child.kill()
+        ending = self._child.wait()
+        said = f": {ending.last_line}" if ending.last_line else ""
+        return f"a process that tokenizes ended with status {ending.status} (memory?){said}"
 
 
 def write_frame(stream: IO[bytes], content: bytes | memoryview) -> None:

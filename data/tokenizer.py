@@ -7,8 +7,6 @@
 import json
 import random
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
 from .errors import DataError, ModelError
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
+from .processes import Child
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
@@ -285,7 +284,6 @@ def _options(config: TokenizerConfig, vocab_size: int) -> dict[str, Any]:
 
 def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
     """Runs the training child over the sentences; returns the model and what it complained of."""
-    command = [sys.executable, "-P", "-m", f"{__package__}.sentencepiece_worker"]
     with tempfile.TemporaryFile() as stdin:
         try:
             stdin.write(json.dumps(options).encode() + b"\n")
@@ -293,14 +291,9 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
             stdin.seek(0)
         except OSError as error:
             raise fault("write", Path(tempfile.gettempdir()), error) from error
-        child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            model, complaints = child.communicate()
-        except BaseException:
-            child.kill()
-            child.wait()
-            raise
-    error = complaints.decode(errors="replace")
-    if child.returncode and not error:
-        error = f"its process ended with {child.returncode}"
-    return (b"" if child.returncode else model), error
+        with Child(f"{__package__}.sentencepiece_worker", purpose="to build a vocabulary in", stdin=stdin) as child:
+            model, ending = child.output(), child.wait()
+    error = ending.complaints
+    if ending.status and not error:
+        error = f"its process ended with {ending.status}"
+    return (b"" if ending.status else model), error

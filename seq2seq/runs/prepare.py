@@ -9,9 +9,10 @@ import torch
 from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.cleaning import clean
-from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, hold_out, training_corpus
+from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, open_corpus
 from ...data.errors import DataError, UsageError
 from ...data.files import remove_tree, sha256_bytes
+from ...data.holdout import hold_out
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
@@ -95,7 +96,7 @@ def prepare_data(
 
 def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out."""
-    train, dev = training_corpus(settings.data), dev_corpus(settings.data)
+    train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     if dev is None:
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         reporter.say("no validation set given: holding out 5 % of the pairs, at most 1,000, grouped by source sentence")

@@ -146,12 +146,12 @@ def test_a_child_that_does_not_start(
 def test_children_end_with_a_killed_parent(tmp_path: Path, tokenizer: Tokenizer) -> None:
     tokenizer.save(tmp_path / "vocab")
     script = (
-        "import itertools, sys; from pathlib import Path; from tfm.data import encoding\n"
+        "import itertools, subprocess; from pathlib import Path; from tfm.data import encoding\n"
         "from tfm.data.tokenizer import Tokenizer\n"
-        "start = encoding.subprocess.Popen\n"
+        "start = subprocess.Popen\n"
         "def popen(*args, **options):\n"
         "    child = start(*args, **options); print(child.pid, flush=True); return child\n"
-        "encoding.subprocess.Popen = popen\n"
+        "subprocess.Popen = popen\n"
         "pairs = itertools.repeat(('a', 'b'))\n"
         f"for _ in encoding.encode_pairs(pairs, Tokenizer.load(Path({str(tmp_path / 'vocab')!r})), processes=2): pass\n"
     )

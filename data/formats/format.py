@@ -1,0 +1,116 @@
+"""What a format is, and what all formats of one file share."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ..config import DataConfig
+from ..errors import DataError
+from ..files import sha256_bytes, sha256_file
+from ..reading import open_bytes
+
+Pair = tuple[str, str]
+"""A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
+
+_COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz"}
+
+
+class Opened(NamedTuple):
+    """What a SPEC names, ready to be read.
+
+    Attributes:
+        name: What the user called it, for messages.
+        identity: Changes whenever the text does.
+        pairs: Opens the stream of pairs anew at each call.
+        quick_count: A quicker way to the number of pairs than reading them, where there is one.
+    """
+
+    name: str
+    identity: str
+    pairs: Callable[[], Iterator[Pair]]
+    quick_count: Callable[[], int] | None = None
+
+
+class Format(Protocol):
+    """One way to name and to store pairs."""
+
+    @property
+    def notation(self) -> str:
+        """How a SPEC of this format looks, for messages: a suffix (`.tsv`), a prefix and a name (`hf:NAME`), a word."""
+        ...
+
+    def fits(self, spec: str) -> bool:
+        """Whether a SPEC is of this format."""
+        ...
+
+    def open(self, spec: str, config: DataConfig, split: str) -> Opened:
+        """Opens a SPEC that fits.
+
+        Args:
+            spec: What the user wrote.
+            config: Names the columns, and says what to do with bad lines.
+            split: `train`, `dev` or `test`, for a SPEC that may mean any of them.
+
+        Raises:
+            UsageError: The SPEC cannot be understood.
+            DataError: It names something that cannot be read (raised now where it can be seen now, else while reading).
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of one file with both sides in it, known by the file's suffix.
+
+    The identity of such a file depends on its content and on the names of the columns.
+
+    Args:
+        suffix: With its dot; `.gz`, `.bz2` and `.xz` may follow it.
+        read: Streams the pairs of a file.
+        count: A quicker way to their number, where there is one.
+    """
+
+    suffix: str
+    read: Callable[[Path, DataConfig], Iterator[Pair]]
+    count: Callable[[Path], int] | None = None
+
+    @property
+    def notation(self) -> str:
+        """The suffix."""
+        return self.suffix
+
+    def fits(self, spec: str) -> bool:
+        """Whether the name ends in the suffix, compressed or not."""
+        suffixes = [suffix for suffix in Path(spec).suffixes if suffix not in _COMPRESSION_SUFFIXES]
+        return suffixes[-1:] == [self.suffix]
+
+    def open(self, spec: str, config: DataConfig, split: str) -> Opened:
+        """Opens the file; it has no splits."""
+        del split
+        path, read, count = Path(spec), self.read, self.count
+        identity = file_identity([path], (config.src_column, config.tgt_column))
+        return Opened(spec, identity, lambda: read(path, config), None if count is None else lambda: count(path))
+
+
+def file_identity(paths: Iterable[Path], salt: object = "") -> str:
+    """A hash of what is in files, and of whatever else decides how they are read.
+
+    Raises:
+        DataError: One cannot be read, or not twice.
+    """
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
+    try:
+        return sha256_bytes(f"{[sha256_file(path) for path in paths]} {salt}".encode())
+    except OSError:
+        for path in paths:
+            with open_bytes(path):
+                pass  # says in words what is wrong with it
+        raise
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error of another library says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,36 @@
+"""Two text files: line n of one is the translation of line n of the other."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from ..errors import DataError
+from ..reading import count_lines, read_lines
+from .format import Opened, Pair, file_identity
+
+
+def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
+    """Opens the two sides.
+
+    Args:
+        src, tgt: The files.
+        skip_bad: Make a pair empty where a side is not UTF-8, instead of raising.
+
+    Raises:
+        DataError: A file cannot be read (raised now where it can be seen now, else while reading).
+    """
+    identity = file_identity((src, tgt), skip_bad)
+    return Opened(f"{src} and {tgt}", identity, lambda: _pairs(src, tgt, skip_bad), lambda: count_lines(src))
+
+
+def _pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
+    missing = object()
+    src_lines, tgt_lines = read_lines(src, skip_bad=skip_bad), read_lines(tgt, skip_bad=skip_bad)
+    for number, (s, t) in enumerate(zip_longest(src_lines, tgt_lines, fillvalue=missing)):
+        if s is missing or t is missing:
+            longer = number + 1 + sum(1 for _ in (tgt_lines if s is missing else src_lines))
+            counts = (number, longer) if s is missing else (longer, number)
+            raise DataError(
+                f"{src} has {counts[0]:,} lines and {tgt} {counts[1]:,}; the two files must match line by line"
+            )
+        yield (s, t) if isinstance(s, str) and isinstance(t, str) else ("", "")

@@ -1,0 +1,92 @@
+"""Holding out: a validation set split off a corpus, the same one at every start, and remembered."""
+
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .cleaning import clean
+from .corpus import Corpus, Pair
+from .files import replace_file, sha256_bytes
+
+HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
+
+
+def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
+    """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
+
+    The same seed always holds out the same pairs of a corpus.
+
+    Args:
+        corpus: To split.
+        seed: Decides who is held out.
+        memo: A directory where the split is kept, so that the corpus need not be read for it again.
+
+    Returns:
+        The corpus that is left for training, and the one held out.
+    """
+    split = _remembered_split(corpus, seed, memo) if memo else _split(corpus, seed)
+
+    def identity(name: str) -> str:
+        return sha256_bytes(f"{corpus.identity} {seed} {split.threshold} {name}".encode())
+
+    rest = Corpus(f"{corpus.name} (rest)", identity("rest"), lambda: _without(corpus.pairs(), split.rows))
+    return rest, Corpus(f"{corpus.name} (held out)", identity("held out"), lambda: iter(split.pairs))
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The rows of a corpus, and the pairs in them, that are held out: those whose rank is below a threshold."""
+
+    threshold: int
+    rows: list[int]
+    pairs: list[Pair]
+
+
+def _split(corpus: Corpus, seed: int) -> _Split:
+    salt = zlib.crc32(f"{seed}\t".encode())
+
+    def rank(pair: Pair) -> int:
+        source = clean(pair[0])
+        return zlib.crc32(source.encode(), salt) if source else 2**32 - 1  # blank lines stay where they are
+
+    ranks = np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32)
+    size = min(math.ceil(HOLD_OUT_SHARE * len(ranks)), HOLD_OUT_PAIRS)
+    threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
+    held = ranks < threshold
+    return _Split(threshold, np.flatnonzero(held).tolist(), list(compress(corpus.pairs(), held)))
+
+
+def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:
+    """All pairs but those in these rows, which are in order."""
+    next_row = 0
+    for row in rows:
+        yield from islice(pairs, row - next_row)
+        next(pairs, None)
+        next_row = row + 1
+    yield from pairs
+
+
+def _remembered_split(corpus: Corpus, seed: int, memo: Path) -> _Split:
+    path = memo / f"held-out-{sha256_bytes(f'{corpus.identity} {seed}'.encode())[:16]}.json"
+    try:
+        recorded = json.loads(path.read_bytes())
+        if sha256_bytes(_ascii_json(recorded["split"])) == recorded["sha256"]:
+            split = recorded["split"]
+            return _Split(split["threshold"], split["rows"], [(src, tgt) for src, tgt in split["pairs"]])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent or damaged: made again
+    split = _split(corpus, seed)
+    record = _ascii_json(asdict(split))
+    replace_file(path, b'{"sha256": "%s",\n"split": %s}\n' % (sha256_bytes(record).encode(), record))
+    return split
+
+
+def _ascii_json(value: Any) -> bytes:
+    return json.dumps(value).encode("ascii")  # half characters, which JSON Lines can bring, survive as \\u escapes

@@ -1,0 +1,114 @@
+"""What all formats have in common: a SPEC is recognised, missing files are noticed, and counting is reading."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from helpers.tables import PAIRS, table
+
+from tfm.data.config import DataConfig
+from tfm.data.corpus import open_corpus, open_spec
+from tfm.data.errors import DataError, UsageError
+from tfm.data.formats import FORMATS, format_of
+from tfm.data.formats.format import Format
+from tfm.data.formats.hub import HUB
+from tfm.data.formats.jsonl import JSONL
+from tfm.data.formats.toy import TOY_LANGUAGE
+from tfm.data.formats.tsv import TSV
+
+Write = Callable[[str, str | bytes], Path]
+
+
+def test_missing_file_is_noticed_at_once(write: Write) -> None:
+    src = write("train.de", "a\n")
+    with pytest.raises(
+        DataError,
+        match=r"cannot read .*train\.en: no such file \(did you mean .*train\.de\?\)",
+    ):
+        open_corpus(DataConfig(src=[str(src)], tgt=[str(src.with_name("train.en"))]))
+    with pytest.raises(DataError, match=r"cannot read .*trian\.tsv: no such file"):
+        open_spec(str(src.with_name("trian.tsv")), DataConfig())
+
+
+def test_training_refuses_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with pytest.raises(DataError, match="can be read only once"):
+        open_spec(str(tmp_path / "pipe.tsv"), DataConfig())
+
+
+LINES = {
+    "plain": b"a\tb\nc\td\n",
+    "last line open": b"a\tb\nc\td",
+    "blank lines": b"\n\na\tb\n\n",
+    "empty": b"",
+    "byte-order mark": b"\xef\xbb\xbfa\tb\r\nc\td\r\n",
+    "overlong line": b"a\tb" + b"x" * 2_500_000 + b"\nc\td\n",
+}
+
+
+@pytest.mark.parametrize("content", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("compress", [None, gzip.compress, bz2.compress, lzma.compress])
+def test_count_of_lines(write: Write, content: bytes, compress: Callable[[bytes], bytes] | None) -> None:
+    path = write("pairs.tsv", compress(content) if compress and content else content)
+    for corpus in (
+        open_spec(str(path), DataConfig()),
+        open_corpus(DataConfig(src=[str(path)] * 2, tgt=[str(path)] * 2)),
+    ):
+        assert corpus.count() == len(list(corpus.pairs()))
+
+
+def test_count_of_tables(tmp_path: Path, write: Write, offline: None) -> None:
+    del offline
+    rows = [{"src": src, "tgt": tgt} for src, tgt in PAIRS]
+    write("t.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n")
+    write("t.csv", 'src,tgt\n"one\nfield",two\n\n"a ""quoted"" one",b\n')
+    pyarrow.parquet.write_table(table(), tmp_path / "t.parquet")
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_file(sink, table().schema) as writer:
+        writer.write_table(table())
+    (tmp_path / "folder").mkdir()
+    pyarrow.parquet.write_table(table(), tmp_path / "folder" / "train.parquet")
+    specs = [str(tmp_path / f"t.{suffix}") for suffix in ("jsonl", "csv", "parquet", "arrow")]
+    for spec in [*specs, f"hf:{tmp_path / 'folder'}"]:
+        corpus = open_spec(spec, DataConfig())
+        assert corpus.count() == len(list(corpus.pairs())) >= 3
+    assert open_spec("toy", DataConfig()).count() == 40_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("toy", TOY_LANGUAGE),
+        ("toy.tsv", TSV),
+        ("./toy.tsv.gz", TSV),
+        ("a.csv.tsv", TSV),
+        ("archive.tsv.xz.bz2", TSV),
+        ("folder.csv/pairs.jsonl", JSONL),
+        ("hf:owner/pairs.jsonl", HUB),
+        ("hf:toy", HUB),
+    ],
+)
+def test_a_spec_is_recognised(spec: str, expected: Format) -> None:
+    assert format_of(spec) is expected
+
+
+@pytest.mark.parametrize("spec", ["", "toys", "Toy", "a.gz", ".gz", "tsv", "a.tsv.zip", "a.TSV", "HF:name", "a.tsv/b"])
+def test_what_fits_no_format_is_told_all_of_them(spec: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        format_of(spec)
+    assert all(known.notation in str(refused.value) for known in FORMATS)
+
+
+def test_the_table_loads_nothing_heavy() -> None:
+    """So that whatever shows the formats, and whatever reads plain text, starts at once."""
+    code = "import sys, tfm.data.formats; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert not {"numpy", "pyarrow", "datasets", "sentencepiece", "torch"} & set(loaded)

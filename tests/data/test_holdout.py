@@ -1,0 +1,115 @@
+"""Holding out: a validation set that shares no sentence with the rest, the same one at every start."""
+
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data.cleaning import clean
+from tfm.data.corpus import Corpus, Pair
+from tfm.data.holdout import HOLD_OUT_PAIRS, hold_out
+
+BuildCorpus = Callable[[list[Pair]], Corpus]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 400), max_size=400), st.integers(0, 2**63 - 1))
+def test_held_out_pairs_share_no_source_sentence(corpus_of: BuildCorpus, numbers: list[int], seed: int) -> None:
+    pairs = [(f" sentence  {number}" if number else "", f"{place}") for place, number in enumerate(numbers)]
+    rest, held = (list(part.pairs()) for part in hold_out(corpus_of(pairs), seed=seed))
+    assert sorted(rest + held) == sorted(pairs)
+    assert not {source for source, _ in rest} & {source for source, _ in held}
+    assert len(held) <= 0.05 * len(pairs) + 1
+    assert "" not in {source for source, _ in held}
+    assert [pair for pair in pairs if pair in held] == held
+
+
+@pytest.mark.parametrize(
+    ("size", "held_out"),
+    [(0, 0), (1, 0), (2, 1), (20, 1), (1000, 50), (19_999, 1000), (50_000, 1000)],
+)
+def test_a_twentieth_but_at_most_a_thousand(corpus_of: BuildCorpus, size: int, held_out: int) -> None:
+    rest, held = hold_out(corpus_of([(f"sentence {number}", "") for number in range(size)]), seed=1)
+    found = len(list(held.pairs()))
+    assert found <= min(held_out, HOLD_OUT_PAIRS)
+    assert found >= held_out - 1  # two sentences of one hash stay together
+    assert found + len(list(rest.pairs())) == size
+
+
+def test_sentences_that_differ_only_in_spaces_stay_together(
+    corpus_of: BuildCorpus,
+) -> None:
+    pairs = [(f"{'  ' * (number % 2)}sentence\u00a0{number // 2}", "") for number in range(400)]
+    _, held = hold_out(corpus_of(pairs), seed=1)
+    numbers = [source.strip() for source, _ in held.pairs()]
+    assert numbers and all(numbers.count(number) == 2 for number in numbers)
+
+
+def test_seed_decides_what_is_held_out(corpus_of: BuildCorpus) -> None:
+    corpus = corpus_of([(f"sentence {number}", "") for number in range(1000)])
+    first, again, other = (hold_out(corpus, seed=seed) for seed in (1, 1, 2))
+    assert list(first[1].pairs()) == list(again[1].pairs()) != list(other[1].pairs())
+    assert [part.identity for part in first] == [part.identity for part in again]
+    assert len({part.identity for part in (*first, *other, (corpus))}) == 5
+
+
+def split_by_the_formula(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Sources ranked by the CRC of seed and text; as many of the lowest are held out as fit, equal ones together."""
+    cleaned = [clean(src) for src, _ in pairs]
+    ranks = [zlib.crc32(f"{seed}\t{source}".encode()) if source else 2**32 - 1 for source in cleaned]
+    size = min(math.ceil(0.05 * len(pairs)), 1000)
+    threshold = sorted(ranks)[size] if len(pairs) > 1 else 0
+    rest = [pair for pair, rank in zip(pairs, ranks, strict=True) if rank >= threshold]
+    return rest, [pair for pair, rank in zip(pairs, ranks, strict=True) if rank < threshold]
+
+
+TEXTS = st.sampled_from(["", " ", "\ud800", "\u00a0a", "a", *(f"sentence {number}" for number in range(60))])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=120), st.integers(0, 99))
+def test_the_split_follows_the_formula_at_first_and_from_memory(
+    corpus_of: BuildCorpus, pairs: list[Pair], seed: int
+) -> None:
+    expected = split_by_the_formula(pairs, seed)
+    corpus = Corpus("c", "c", lambda: iter(pairs))
+    with TemporaryDirectory() as memo:
+        for directory in (None, Path(memo), Path(memo)):
+            parts = hold_out(corpus, seed=seed, memo=directory)
+            assert tuple(list(part.pairs()) for part in parts) == expected
+            assert [part.identity for part in parts] == [part.identity for part in hold_out(corpus, seed=seed)]
+
+
+def unreadable() -> Iterator[Pair]:
+    raise AssertionError("the corpus was read")
+
+
+def test_a_remembered_split_reads_no_text(tmp_path: Path) -> None:
+    pairs = [(f"sentence {number}", f"Satz {number}") for number in range(100)]
+    first = hold_out(Corpus("c", "identity", lambda: iter(pairs)), seed=1, memo=tmp_path)
+    again = hold_out(Corpus("c", "identity", unreadable), seed=1, memo=tmp_path)
+    assert list(again[1].pairs()) == list(first[1].pairs())
+    assert [part.identity for part in again] == [part.identity for part in first]
+    for other in (Corpus("c", "changed", unreadable), Corpus("c", "identity", unreadable)):
+        with pytest.raises(AssertionError, match="was read"):
+            hold_out(other, seed=1 if other.identity == "changed" else 2, memo=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["changed", "truncated", "emptied", "removed", "not JSON", "a list"])
+def test_a_damaged_split_is_made_again(tmp_path: Path, damage: str) -> None:
+    pairs = [(f"sentence {number}", f"Satz {number}") for number in range(100)]
+    corpus = Corpus("c", "identity", lambda: iter(pairs))
+    expected = list(hold_out(corpus, seed=1, memo=tmp_path)[1].pairs())
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "removed":
+        wrong = {"changed": content.replace(b"Satz", b"Sitz"), "truncated": content[:-9], "emptied": b""}
+        path.write_bytes({**wrong, "not JSON": b"\xff{", "a list": b"[1]"}[damage])
+    assert list(hold_out(corpus, seed=1, memo=tmp_path)[1].pairs()) == expected
+    assert path.read_bytes() == content
