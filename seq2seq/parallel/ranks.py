@@ -12,20 +12,20 @@ variables.
 
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, distributed
 
 from ...data.errors import EnvironmentFault
+from ...data.processes import Child, Ending
 
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
@@ -138,61 +138,45 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _followers(ranks: Ranks) -> Iterator[None]:
-    followers: list[subprocess.Popen[bytes]] = []
+    followers: list[Child] = []
     temporary = tempfile.TemporaryDirectory(prefix="tfm-ranks-")
-    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads):
-        meeting_point, complaints = Path(folder) / "store", Path(folder) / "stderr"
+    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads), ExitStack() as children:
+        meeting_point = Path(folder) / "store"
         try:
-            with complaints.open("wb") as stderr:
-                for rank in range(1, ranks.count):
-                    followers.append(_start(Ranks(rank, ranks.count, ranks.threads), meeting_point, stderr))
+            for rank in range(1, ranks.count):
+                follower = _start(Ranks(rank, ranks.count, ranks.threads), meeting_point)
+                followers.append(children.enter_context(follower))
             for follower in followers:
-                assert follower.stdout is not None
                 if follower.stdout.readline() != _READY:
                     raise RuntimeError("a follower did not start")
             _meet(ranks, meeting_point)
             yield
         except RuntimeError as error:
-            dead = _first_dead(followers)
-            if dead is None:
+            ending = _first_ending(followers)
+            if ending is None:
                 raise
-            raise EnvironmentFault(_obituary(dead, complaints)) from error
+            raise EnvironmentFault(
+                f"a training process {ending}; run the same command to continue, with --set training.ranks=1 for one"
+                " process"
+            ) from error
         finally:
             for follower in followers:
                 follower.kill()
-            for follower in followers:
-                follower.communicate()
             if distributed.is_initialized():
                 distributed.destroy_process_group()
 
 
-def _start(ranks: Ranks, meeting_point: Path, stderr: Any) -> "subprocess.Popen[bytes]":
-    """Starts a follower, in a session of its own, for Ctrl-C is the leader's to answer.
-
-    Its stdin is a pipe that closes when the leader dies; then it ends, too. With -P the files of the current directory
-    are no modules, as they are none for `tfm` itself.
-    """
-    numbers = [str(number) for number in (ranks.rank, ranks.count, ranks.threads)]
-    command = [sys.executable, "-P", "-m", _FOLLOWER, *numbers, str(meeting_point)]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
-    )
+def _start(ranks: Ranks, meeting_point: Path) -> Child:
+    """Starts a follower. Its stdin is a pipe that closes when the leader dies; then it ends, too."""
+    return Child(_FOLLOWER, ranks.rank, ranks.count, ranks.threads, meeting_point, purpose="to train in")
 
 
-def _first_dead(followers: "list[subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes] | None":
-    """A follower that has ended by itself, if one has or does so within a second."""
+def _first_ending(followers: list[Child]) -> Ending | None:
+    """How a follower ended by itself, if one has or does so within a second."""
     for follower in followers:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            follower.wait(timeout=1 / len(followers))
-            return follower
+        if ending := follower.ended_within(1 / len(followers)):
+            return ending
     return None
-
-
-def _obituary(process: "subprocess.Popen[bytes]", complaints: Path) -> str:
-    code = process.returncode
-    last = complaints.read_text(errors="replace").strip().rpartition("\n")[2]
-    how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with exit code {code}: {last}"
-    return f"a training process {how}; run the same command to continue, with --set training.ranks=1 for one process"
 
 
 def _meet(ranks: Ranks, meeting_point: Path) -> None:

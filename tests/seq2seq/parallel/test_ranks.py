@@ -15,6 +15,7 @@ from helpers.tiny_run import Configure, Recorder, TrainTiny
 
 from tfm.configs import render_config
 from tfm.data.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged
+from tfm.data.processes import Child
 from tfm.seq2seq.evaluation.loss import TensorBatch
 from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.parallel import ranks as ranks_module
@@ -168,10 +169,10 @@ def test_a_follower_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Child] = []
     start = ranks_module._start
 
-    def remember(*arguments: Any) -> "subprocess.Popen[bytes]":
+    def remember(*arguments: Any) -> Child:
         started.append(start(*arguments))
         return started[0]
 
