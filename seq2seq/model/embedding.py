@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .config import ModelConfig
+from .config import ModelConfig, unknown
 from .dropout import Dropout
 
 
@@ -37,9 +37,9 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_positions(max_seq_len, d_model), persistent=False)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of positions start .. start + length - 1, (length, D)."""
-        return self.table[start : start + length]
+    def forward(self, length: int) -> Tensor:
+        """Vectors of the first positions, (length, D)."""
+        return self.table[:length]
 
 
 class LearnedPositions(nn.Module):
@@ -49,9 +49,9 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_seq_len, d_model))
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of positions start .. start + length - 1, (length, D)."""
-        return self.weight[start : start + length]
+    def forward(self, length: int) -> Tensor:
+        """Vectors of the first positions, (length, D)."""
+        return self.weight[:length]
 
 
 def build_positions(config: ModelConfig) -> nn.Module | None:
@@ -63,6 +63,8 @@ def build_positions(config: ModelConfig) -> nn.Module | None:
             return LearnedPositions(config.max_seq_len, config.d_model)
         case "none":
             return None
+        case _:
+            raise unknown("positions", config.positions)
 
 
 class Embedding(nn.Module):
@@ -81,24 +83,23 @@ class Embedding(nn.Module):
         self.max_seq_len = config.max_seq_len
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, start: int = 0, dtype: torch.dtype | None = None) -> Tensor:
-        """Embeds a block of tokens.
+    def forward(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Embeds sentences.
 
         Args:
             ids: (B, T) token ids.
-            start: Position of the first column; more than 0 when decoding step by step.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: The block reaches beyond `max_seq_len`.
+            ValueError: T is more than `max_seq_len`.
         """
-        end = start + ids.size(1)
-        if end > self.max_seq_len:
-            raise ValueError(f"sequence of {end} tokens, but max_seq_len is {self.max_seq_len}")
+        length = ids.size(1)
+        if length > self.max_seq_len:
+            raise ValueError(f"sequence of {length} tokens, but max_seq_len is {self.max_seq_len}")
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
-            x = x + self.positions(start, ids.size(1)).to(x.dtype)
+            x = x + self.positions(length).to(x.dtype)
         return self.dropout(x)
