@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from .options import BeamSize, Checkpoint, Debug, Device, Json, LengthPenalty, Run
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Translation
+    from ..seq2seq.decoding import Sample, Translation
     from .console import Console
     from .lines import Chunk
 
@@ -38,6 +39,7 @@ def translate(
     top_k: Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")] = None,
     top_p: Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
     json_: Json = False,
     device: Device = "auto",
     debug: Debug = False,
@@ -64,8 +66,10 @@ def translate(
         raise UsageError("give sentences as arguments or --input, not both")
     if n_best > 1 and not json_:
         raise UsageError("more than one translation per line needs --json: one line in is one line out")
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    search = _search_options(sample, sampling, beam_size, length_penalty, n_best)
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    drawing = {name: value for name, value in drawing.items() if value is not None}
+    _check_search_flags(sample, drawing, beam_size, n_best)
+    sampling = _sampling(drawing, n_best) if sample else None
     directory = find_run(run, console)
     with Interrupts():
         with importing():
@@ -75,10 +79,15 @@ def translate(
         keep_freed_memory()
         chunks = _chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        if search["sampling"] is None and search["n_best"] > (beam_size or translator.decoding.beam_size):
-            search["beam_size"] = search["n_best"]
+        search = translator.decoding.search(beam_size, length_penalty, n_best)
+        if sampling is not None:
+            search = replace(sampling, length_penalty=search.length_penalty)
+
+        def translate_chunk(texts: list[str], first_line: int) -> list["Translation"]:
+            return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line)
+
         with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-            too_long = _translate_lines(translator, chunks, stream, search, json_, console)
+            too_long = _translate_lines(translate_chunk, chunks, stream, json_, console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
@@ -91,36 +100,43 @@ def _chunks(text: list[str] | None, path: Path | None, console: "Console") -> It
     return stdin_lines(console) if path is None else file_lines(path)
 
 
-def _search_options(
-    sample: bool, sampling: dict[str, Any], beam_size: int | None, length_penalty: float | None, n_best: int
-) -> dict[str, Any]:
-    """Checks the search flags before anything heavy is loaded."""
-    from ..data.errors import UsageError
+def _check_search_flags(sample: bool, drawing: dict[str, float], beam_size: int | None, n_best: int) -> None:
+    """Refuses flags that contradict each other, before anything heavy is loaded.
 
-    given = {name: value for name, value in sampling.items() if value is not None}
-    if given and not sample:
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')} takes effect only with --sample")
+    Args:
+        sample: Whether to draw instead of searching.
+        drawing: What was said of how to draw.
+        beam_size, n_best: As given.
+    """
+    from ..data.errors import UsageError
+    from ..seq2seq.decoding.config import check_n_best
+
+    if drawing and not sample:
+        raise UsageError(f"--{next(iter(drawing)).replace('_', '-')} takes effect only with --sample")
     if sample and beam_size is not None:
         raise UsageError("--sample draws and --beam-size searches; give one of them")
-    if beam_size is not None and n_best > beam_size:
-        raise UsageError(f"--n-best {n_best} needs a --beam-size of at least {n_best}, but it is {beam_size}")
-    options: dict[str, Any] = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best}
-    options["sampling"] = None
-    if sample:
-        from ..seq2seq.decoding.sampling import Sampling
-
+    if beam_size is not None:
         try:
-            options["sampling"] = Sampling(**given)
+            check_n_best(n_best, beam_size)
         except ValueError as error:
-            raise UsageError(str(error)) from error
-    return options
+            message = f"--n-best {n_best} needs a --beam-size of at least {n_best}, but it is {beam_size}"
+            raise UsageError(message) from error
+
+
+def _sampling(drawing: dict[str, float], samples: int) -> "Sample":
+    from ..data.errors import UsageError
+    from ..seq2seq.decoding import Sample
+
+    try:
+        return replace(Sample(samples=samples), **drawing)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _translate_lines(
-    translator: Any,
+    translate_chunk: Callable[[list[str], int], list["Translation"]],
     chunks: Iterable["Chunk"],
     stream: IO[str],
-    search: dict[str, Any],
     as_json: bool,
     console: "Console",
 ) -> int:
@@ -130,7 +146,7 @@ def _translate_lines(
         too_long += sum(raw is None for raw in chunk)
         texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
         bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in zip(chunk, texts, strict=True))
-        translations = translator.translate(texts, first_line=line_number, **search)
+        translations = translate_chunk(texts, line_number)
         line_number += len(texts)
         for text, translation in zip(texts, translations, strict=True):
             stream.write((_as_json(text, translation) if as_json else translation.text) + "\n")

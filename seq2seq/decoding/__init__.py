@@ -1,24 +1,45 @@
-"""From a trained model to text: key-value cache, greedy search, sampling, beam search, and the `Translator`.
+"""From a trained model to text. Read in this order:
 
-from tfm.seq2seq.decoding import Translator
+    config      a run's defaults
+    search      what a search is: a step and a state go in, hypotheses come out
+    rows        one row for each hypothesis, extended token by token
+    greedy      the likeliest token each time
+    sampling    a token at random, as likely as the model says
+    beam        the likeliest hypotheses side by side
+    fast/       the model written out for decoding, whose step a search calls
+    threads     one batch for each core
+    translator  text to text: tokenize, search, detokenize
+
+from tfm.seq2seq.decoding import Beam, Translator
 translator = Translator.load("runs/toy")
 print(translator.translate(["the old woman gives the child two red apples"], beam_size=5)[0].text)
+print(translator.translate(["the old woman sleeps"], search=Beam(8, n_best=3), prefixes="Die Frau")[0].alternatives)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .config import DecodingConfig
 
 if TYPE_CHECKING:
+    from .beam import Beam
+    from .greedy import Greedy
+    from .sampling import Sample
     from .translator import Translation, Translator
 
-__all__ = ["DecodingConfig", "Translation", "Translator"]
+__all__ = ["Beam", "DecodingConfig", "Greedy", "Sample", "Translation", "Translator"]
+
+_MODULES = {
+    "Beam": "beam",
+    "Greedy": "greedy",
+    "Sample": "sampling",
+    "Translation": "translator",
+    "Translator": "translator",
+}
 
 
 def __getattr__(name: str) -> Any:
     # Late, so that reading a configuration does not load torch.
-    if name in ("Translation", "Translator"):
-        from . import translator
-
-        return getattr(translator, name)
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

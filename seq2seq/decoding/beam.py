@@ -1,82 +1,101 @@
 """Beam search with the GNMT length penalty."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .search import Hypothesis, SearchState, Step, finished, force_eos, largest, length_normaliser, log_softmax
+from .config import LENGTH_PENALTY, check_n_best
+from .search import (
+    Hypothesis,
+    SearchState,
+    Step,
+    Task,
+    check_length_penalty,
+    finished,
+    force_eos,
+    force_prefixes,
+    largest,
+    length_normaliser,
+    log_softmax,
+)
 
 IMPOSSIBLE = float("-inf")
 
 
-def beam_search(
-    step: Step,
-    state: SearchState,
-    *,
-    beam_size: int,
-    length_penalty: float,
-    max_lengths: Sequence[int],
-    bos_id: int,
-    eos_id: int,
-    n_best: int = 1,
-    device: torch.device | None = None,
-) -> list[list[Hypothesis]]:
-    """Keeps the `beam_size` likeliest unfinished hypotheses of every sentence.
+@dataclass(frozen=True)
+class Beam:
+    """Keeps the `size` likeliest unfinished hypotheses of every sentence. A `Search`.
 
-    At each step the 2 * beam_size likeliest one-token extensions are looked at. Those that end, if among the first
-    beam_size, are finished; the first beam_size of the others go on. A sentence is done when beam_size hypotheses have
-    finished or its length limit is reached, where a hypothesis can only end. With beam_size 1 this is greedy search.
+    At each step the 2 * size likeliest one-token extensions are looked at. Those that end, if among the first `size`,
+    are finished; the first `size` of the others go on. A sentence is done when `size` hypotheses have finished or its
+    length limit is reached, where a hypothesis can only end. With a size of 1 this is greedy search.
 
     Args:
-        step, state: The model, as seen by a search; the state has one row per sentence at first, then beam_size.
-        beam_size: K.
+        size: K.
         length_penalty: Alpha, see `length_normaliser`.
-        max_lengths: Most tokens of each output, eos included.
-        bos_id, eos_id: What starts and ends a sentence.
-        n_best: Hypotheses wanted for each sentence.
-        device: Where the step computes.
+        n_best: Hypotheses wanted for each sentence, at most `size`.
 
-    Returns:
-        For each sentence its best hypotheses, best score first; `n_best` of them, or as many as exist.
+    Raises:
+        ValueError: A value is out of range.
     """
-    k = beam_size
-    results: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    active = torch.arange(len(max_lengths), device=device)  # (A,) the sentences still searched for
-    limits = torch.tensor(max_lengths, dtype=torch.long, device=device)
-    ended = EndedHypotheses(active.size(0), n_best, eos_id, length_penalty, device)
-    log_prob = torch.zeros(active.size(0), 1, device=device)  # a sentence begins with one hypothesis, then has K
-    last = torch.full((active.size(0),), bos_id, device=device)
-    ids = last.unsqueeze(1)  # (A * K, T)
-    first_limit, position = min(max_lengths, default=0), 0
-    while active.size(0):
-        log_probs = log_softmax(step(last, position, state))  # (A * K, V)
-        position += 1
-        some_at_limit = position >= first_limit
-        if some_at_limit:
-            log_probs = force_eos(log_probs, (limits <= position).repeat_interleave(log_prob.size(1)), eos_id)
-        best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=bos_id)  # (A, 2K) each
-        is_eos = tokens == eos_id
-        going_on = None
-        if some_at_limit or bool(is_eos.any()):
-            ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
-            kept = _first_open(is_eos, k)  # (A, K)
-            log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
-            done = (ended.count >= k) | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
-            if bool(done.any()):
-                for i in done.nonzero().squeeze(1).tolist():
-                    results[int(active[i])] = ended.hypotheses(i)
-                going_on = (~done).nonzero().squeeze(1)
-                active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
-                rows, tokens = rows[going_on], tokens[going_on]
-                ended.select(going_on)
-        else:  # nothing ended, so no sentence is done
-            log_prob, rows, tokens = best[:, :k], rows[:, :k], tokens[:, :k]
-        rows, last = rows.flatten(), tokens.flatten()
-        ids = torch.cat([ids.index_select(0, rows), last.unsqueeze(1)], dim=1)
-        state.reorder(rows, going_on)
-    return results
+
+    size: int
+    length_penalty: float = LENGTH_PENALTY
+    n_best: int = 1
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"the beam size must be at least 1, but is {self.size}")
+        check_n_best(self.n_best, self.size)
+        check_length_penalty(self.length_penalty)
+
+    @property
+    def rows(self) -> int:
+        """One for each hypothesis in the beam."""
+        return self.size
+
+    def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
+        """For each sentence its best hypotheses, best score first: `n_best`, or as many as exist; see `Search`."""
+        k, eos_id, device = self.size, task.eos_id, task.device
+        results: list[list[Hypothesis]] = [[] for _ in task.max_lengths]
+        active = torch.arange(len(task.max_lengths), device=device)  # (A,) the sentences still searched for
+        limits = torch.tensor(task.max_lengths, dtype=torch.long, device=device)
+        ended = EndedHypotheses(self, task)
+        log_prob = torch.zeros(active.size(0), 1, device=device)  # a sentence begins with one hypothesis, then has K
+        last = torch.full((active.size(0),), task.bos_id, device=device)
+        ids = last.unsqueeze(1)  # (A * K, T)
+        first_limit, longest_prefix, position = task.first_limit, task.longest_prefix, 0
+        while active.size(0):
+            log_probs = log_softmax(step(last, position, state))  # (A * K, V)
+            if position < longest_prefix:
+                log_probs = force_prefixes(log_probs, position, active.tolist(), task.prefixes)
+            position += 1
+            some_at_limit = position >= first_limit
+            if some_at_limit:
+                log_probs = force_eos(log_probs, (limits <= position).repeat_interleave(log_prob.size(1)), eos_id)
+            best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=task.bos_id)  # (A, 2K) each
+            is_eos = tokens == eos_id
+            going_on = None
+            if some_at_limit or bool(is_eos.any()):
+                ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
+                kept = _first_open(is_eos, k)  # (A, K)
+                log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
+                done = (ended.count >= k) | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
+                if bool(done.any()):
+                    for i in done.nonzero().squeeze(1).tolist():
+                        results[int(active[i])] = ended.hypotheses(i)
+                    going_on = (~done).nonzero().squeeze(1)
+                    active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
+                    rows, tokens = rows[going_on], tokens[going_on]
+                    ended.select(going_on)
+            else:  # nothing ended, so no sentence is done
+                log_prob, rows, tokens = best[:, :k], rows[:, :k], tokens[:, :k]
+            rows, last = rows.flatten(), tokens.flatten()
+            ids = torch.cat([ids.index_select(0, rows), last.unsqueeze(1)], dim=1)
+            state.reorder(rows, going_on)
+        return results
 
 
 def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -122,8 +141,9 @@ class EndedHypotheses:
         count: (A,) how many have ended.
     """
 
-    def __init__(self, sentences: int, n_best: int, eos_id: int, alpha: float, device: torch.device | None) -> None:
-        self._n_best, self._eos_id, self._alpha = n_best, eos_id, alpha
+    def __init__(self, beam: Beam, task: Task) -> None:
+        self._n_best, self._alpha, self._eos_id = beam.n_best, beam.length_penalty, task.eos_id
+        sentences, n_best, device = len(task.max_lengths), beam.n_best, task.device
         self.count = torch.zeros(sentences, dtype=torch.long, device=device)
         self._score = torch.full((sentences, n_best), IMPOSSIBLE, device=device)
         self._log_prob = self._score

@@ -1,7 +1,15 @@
-"""How translations are searched for. A plain dataclass: no torch."""
+"""How translations are searched for, unless a caller says otherwise. A plain dataclass: no torch."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .beam import Beam
+    from .greedy import Greedy
+
+LENGTH_PENALTY = 0.6
+"""The default."""
+MAX_LENGTH_PENALTY = 10
 
 
 @dataclass(frozen=True)
@@ -12,7 +20,7 @@ class DecodingConfig:
 
     beam_size: int = 5
     """Hypotheses kept at each step; 1 is greedy search."""
-    length_penalty: float = 0.6
+    length_penalty: float = LENGTH_PENALTY
     """Alpha in score = log_prob / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); 0 prefers short output."""
     max_length_factor: float = 2.0
     """Longest output: this many times the source's pieces .."""
@@ -23,8 +31,8 @@ class DecodingConfig:
         problems: list[str] = []
         if self.beam_size < 1:
             problems.append(f"beam_size must be at least 1, but is {self.beam_size}")
-        if not 0 <= self.length_penalty <= 10:
-            problems.append(f"length_penalty must be between 0 and 10, but is {self.length_penalty}")
+        if not 0 <= self.length_penalty <= MAX_LENGTH_PENALTY:
+            problems.append(f"length_penalty must be between 0 and {MAX_LENGTH_PENALTY}, but is {self.length_penalty}")
         if not 0 < self.max_length_factor <= 100:
             problems.append(f"max_length_factor must be above 0 and at most 100, but is {self.max_length_factor}")
         if self.max_length_offset < 0:
@@ -32,6 +40,38 @@ class DecodingConfig:
         if problems:
             raise ValueError("\n".join(problems))
 
+    def search(
+        self, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
+    ) -> "Greedy | Beam":
+        """The search for `n_best` hypotheses of each sentence.
+
+        Args:
+            beam_size: Hypotheses kept; 1 is greedy search. If not given, the run's, or `n_best` if that is more.
+            length_penalty: Alpha; the run's if not given.
+            n_best: How many hypotheses.
+
+        Raises:
+            ValueError: A value is out of range, or `n_best` exceeds the beam size given.
+        """
+        from .beam import Beam
+        from .greedy import Greedy
+
+        alpha = self.length_penalty if length_penalty is None else length_penalty
+        size = max(self.beam_size, n_best) if beam_size is None else beam_size
+        return Greedy(alpha) if size == n_best == 1 else Beam(size, alpha, n_best)
+
     def max_decode_len(self, src_length: int, max_seq_len: int) -> int:
         """Most pieces, eos included, that the translation of a source of this many pieces may have."""
         return max(1, min(int(self.max_length_factor * src_length) + self.max_length_offset, max_seq_len))
+
+
+def check_n_best(n_best: int, beam_size: int) -> None:
+    """Refuses to ask for more hypotheses than a beam of this size is sure to find.
+
+    Raises:
+        ValueError: More are asked for, or fewer than one.
+    """
+    if n_best < 1:
+        raise ValueError(f"n_best must be at least 1, but is {n_best}")
+    if n_best > beam_size:
+        raise ValueError(f"n_best must be at most the beam size, {beam_size}, but is {n_best}")

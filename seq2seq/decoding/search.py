@@ -3,12 +3,15 @@
 R is the number of rows being extended: sentences still unfinished, times the beam size in beam search.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from .config import MAX_LENGTH_PENALTY
 
 
 class SearchState(Protocol):
@@ -30,7 +33,7 @@ class Step(Protocol):
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V), without gradients.
 
-        They hold until the next step, and the caller may overwrite them.
+        They are contiguous and hold until the next step, and the caller may overwrite them.
         """
         ...
 
@@ -48,6 +51,87 @@ class Hypothesis:
     ids: list[int]
     log_prob: float
     score: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is searched for: for each sentence of a batch the limits of its output.
+
+    Attributes:
+        max_lengths: Most tokens of each output, eos included; at its limit an output can only end.
+        bos_id, eos_id: What starts and ends an output.
+        prefixes: For each sentence the tokens that its output begins with, without bos; no tokens where all is free.
+            May be left out where no output has a given beginning.
+        keys: What identifies each sentence, such as its line; only sampling needs it.
+        device: Where the step computes.
+
+    Raises:
+        ValueError: There are too few or too many prefixes, or one of them leaves no room for eos or has eos in it.
+    """
+
+    max_lengths: Sequence[int]
+    bos_id: int
+    eos_id: int
+    prefixes: Sequence[Sequence[int]] = ()
+    keys: Sequence[str] = ()
+    device: torch.device | None = None
+
+    def __post_init__(self) -> None:
+        if not self.prefixes:
+            return
+        if len(self.prefixes) != len(self.max_lengths):
+            raise ValueError(f"{len(self.prefixes)} prefixes were given for {len(self.max_lengths)} sentences")
+        for prefix, limit in zip(self.prefixes, self.max_lengths, strict=True):
+            if len(prefix) >= limit:
+                raise ValueError(f"a prefix of {len(prefix)} tokens and eos are longer than the limit of {limit}")
+            if self.eos_id in prefix:
+                raise ValueError("a prefix must not contain eos")
+
+    @property
+    def first_limit(self) -> int:
+        """The shortest limit: before this position no output has to end."""
+        return min(self.max_lengths, default=0)
+
+    @property
+    def longest_prefix(self) -> int:
+        """From this position on no token is given."""
+        return max(map(len, self.prefixes), default=0)
+
+
+class Search(Protocol):
+    """A way to search, with its parameters."""
+
+    @property
+    def rows(self) -> int:
+        """Most rows of a sentence at one step."""
+        ...
+
+    @property
+    def length_penalty(self) -> float:
+        """Alpha of the scores, see `length_normaliser`."""
+        ...
+
+    def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
+        """Searches for the outputs of a batch.
+
+        Args:
+            step, state: The model, as a search sees it; the state has one row for each sentence.
+            task: What is searched for.
+
+        Returns:
+            For each sentence its hypotheses, best first.
+        """
+        ...
+
+
+def check_length_penalty(alpha: float) -> None:
+    """Refuses an alpha that is out of range.
+
+    Raises:
+        ValueError: It is.
+    """
+    if not 0 <= alpha <= MAX_LENGTH_PENALTY:
+        raise ValueError(f"length_penalty must be between 0 and {MAX_LENGTH_PENALTY}, but is {alpha}")
 
 
 def length_normaliser(length: int, alpha: float) -> float:
@@ -105,5 +189,36 @@ def force_eos(log_probs: Tensor, at_limit: Tensor, eos_id: int) -> Tensor:
     """
     if not bool(at_limit.any()):
         return log_probs
-    forbidden = at_limit[:, None] & (torch.arange(log_probs.size(1), device=log_probs.device) != eos_id)
+    return _leave_only(log_probs, at_limit, eos_id)
+
+
+def force_prefixes(
+    log_probs: Tensor, position: int, sentences: Sequence[int], prefixes: Sequence[Sequence[int]]
+) -> Tensor:
+    """Leaves the next token of a prefix as the only choice in the rows of sentences whose prefix is not yet complete.
+
+    That token keeps its log-probability, so that of a hypothesis remains what the model says of its whole output.
+
+    Args:
+        log_probs: (R, V), equally many rows for each sentence.
+        position: Of the token to be chosen, 0 after bos.
+        sentences: The sentences of the rows, in order.
+        prefixes: Of all sentences.
+    """
+    given = [prefixes[i][position] if position < len(prefixes[i]) else None for i in sentences]
+    each = log_probs.size(0) // len(sentences)
+    forced = torch.tensor([token is not None for token in given for _ in range(each)], device=log_probs.device)
+    tokens = torch.tensor([token or 0 for token in given for _ in range(each)], device=log_probs.device)
+    return _leave_only(log_probs, forced, tokens[:, None])
+
+
+def _leave_only(log_probs: Tensor, rows: Tensor, token: int | Tensor) -> Tensor:
+    """Makes all other tokens impossible in some rows.
+
+    Args:
+        log_probs: (R, V).
+        rows: (R,) bool.
+        token: The same for all of them, or one for each row, (R, 1).
+    """
+    forbidden = rows[:, None] & (torch.arange(log_probs.size(1), device=log_probs.device) != token)
     return log_probs.masked_fill(forbidden, float("-inf"))

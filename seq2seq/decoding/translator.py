@@ -8,23 +8,21 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
+from ...data.errors import DataError
 from ...data.padding import pad_sources
 from ...data.sentences import split_text
-from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..device import pick_device
 from ..model.transformer import Transformer
 from ..runs.directory import RunDirectory
 from ..runs.weights import load_model
-from .beam import beam_search
 from .config import DecodingConfig
-from .greedy import extend_greedily, most_likely
-from .inference import InferenceModel, InferenceState
-from .sampling import Sampling, sample_tokens
-from .search import Hypothesis, SearchState, Step
+from .fast import FastTransformer
+from .search import Hypothesis, Search, SearchState, Task
 from .threads import on_all_cores
 
 MAX_BATCH_TOKENS = 12_000
-"""Source positions, padding included and times the beam size, that are searched together at most."""
+"""Source positions, padding included and times the rows of a search, that are searched together at most."""
 _MIN_BATCH_TOKENS = 1_000
 """No fewer are put in a batch to give another core some work, too: in smaller ones Python is what takes time."""
 
@@ -38,8 +36,8 @@ class Translation:
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
         tokens: Its pieces.
-        alternatives: All the hypotheses asked for with `n_best`, this one included: best first, samples in the
-            order drawn.
+        alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
+            drawn.
     """
 
     text: str
@@ -54,11 +52,19 @@ class Translation:
 
 @dataclass(frozen=True)
 class _Part:
-    """One piece of one input text: what is searched for at a time."""
+    """One piece of one input text: what is searched for at a time.
+
+    Attributes:
+        line: Of the texts given, counted from 0.
+        index: Of the parts of this text.
+        ids: The source.
+        prefix: What the output begins with.
+    """
 
     line: int
     index: int
     ids: list[int]
+    prefix: list[int]
 
 
 class Translator:
@@ -86,7 +92,7 @@ class Translator:
         self.device = next(model.parameters()).device
         self.checkpoint: Path | None = None
         """Where the model was loaded from, if it was."""
-        self._model = InferenceModel(model, tokenizer.tgt.forbidden_ids())
+        self._model = FastTransformer(model, tokenizer.tgt.forbidden_ids())
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -122,9 +128,8 @@ class Translator:
         texts: Sequence[str],
         *,
         beam_size: int | None = None,
-        length_penalty: float | None = None,
-        n_best: int = 1,
-        sampling: Sampling | None = None,
+        search: Search | None = None,
+        prefixes: Sequence[str] | str | None = None,
         first_line: int = 0,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
@@ -134,34 +139,35 @@ class Translator:
 
         Args:
             texts: Any strings.
-            beam_size: Hypotheses kept; 1 is greedy search. The run's default if not given.
-            length_penalty: Alpha of the GNMT length penalty. The run's default if not given.
-            n_best: How many alternatives to return, at most the beam size; with sampling, how many to draw.
-            sampling: Sample instead of searching.
+            beam_size: Hypotheses kept; 1 is greedy search. Short for `search=translator.decoding.search(beam_size)`.
+            search: `Greedy`, `Sample` or `Beam`. Without it and without a beam size, the run's own search.
+            prefixes: What the translations begin with: one beginning for each text, or a string for all of them; an
+                empty one leaves a translation free. The last word of a prefix may go on: `Haus` can become `Haustür`.
+                Of a text that has to be split, the first part takes the prefix. A blank text stays blank. Nothing
+                follows a prefix that is as long as the run's limit for its text.
             first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
 
         Raises:
-            ValueError: `n_best` exceeds the beam size.
+            ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
+                prefixes as texts.
+            DataError: A prefix is longer than the model allows, or has characters that its vocabulary lacks.
         """
-        beam_size = self.decoding.beam_size if beam_size is None else beam_size
-        alpha = self.decoding.length_penalty if length_penalty is None else length_penalty
-        if beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, but is {beam_size}")
-        if n_best < 1:
-            raise ValueError(f"n_best must be at least 1, but is {n_best}")
-        if sampling is None and n_best > beam_size:
-            raise ValueError(f"n_best must be at most beam_size ({beam_size}), but is {n_best}")
-        parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line)]
-        rows = n_best if sampling else beam_size
-
-        def search(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
-            return self._search(batch, check, beam_size, alpha, n_best, sampling, first_line)
-
-        total = sum(len(part.ids) + 1 for part in parts) * rows
+        if search is not None and beam_size is not None:
+            raise ValueError("give beam_size or search, not both: a search has its own beam size")
+        search = search or self.decoding.search(beam_size)
+        starts = self._encode_prefixes(prefixes, len(texts))
+        parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line, starts[line])]
+        total = sum(len(part.ids) + 1 for part in parts) * search.rows
         on_cpu = self.device.type == "cpu"
-        batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // rows)
+        batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // search.rows)
+
+        def search_batch(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
+            return self._search(batch, check, search, first_line)
+
         # A GPU computes one batch after the other; several threads would only get in each other's way, on MPS fatally.
-        all_results = on_all_cores(search, batches) if on_cpu else (search(batch, lambda: None) for batch in batches)
+        all_results = (
+            on_all_cores(search_batch, batches) if on_cpu else (search_batch(batch, lambda: None) for batch in batches)
+        )
         found: dict[tuple[int, int], list[Hypothesis]] = {}
         for batch, results in zip(batches, all_results, strict=True):
             for part, hypotheses in zip(batch, results, strict=True):
@@ -169,95 +175,72 @@ class Translator:
         per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
         for line, index in sorted(found):
             per_line[line].append(found[line, index])
-        return [self._join(parts_of_line, n_best) for parts_of_line in per_line]
+        return [self._join(parts_of_line) for parts_of_line in per_line]
 
-    def _split(self, line: int, text: str, first_line: int) -> list[_Part]:
+    def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
+        """Target pieces of what each translation begins with."""
+        if prefixes is None:
+            return [[]] * count
+        if isinstance(prefixes, str):
+            return [self._encode_prefix(prefixes)] * count
+        if len(prefixes) != count:
+            raise ValueError(f"there are {count} texts, but {len(prefixes)} prefixes")
+        return [self._encode_prefix(prefix) for prefix in prefixes]
+
+    def _encode_prefix(self, prefix: str) -> list[int]:
+        ids = self.tokenizer.tgt.encode(prefix)
+        name, longest = f"the prefix {_shortened(prefix)!r}", self.model.config.max_seq_len - 1  # eos takes one place
+        if len(ids) > longest:
+            raise DataError(f"{name} has {len(ids)} pieces, but this model writes at most {longest}; shorten it")
+        if UNK_ID in ids:
+            raise DataError(f"{name} has a character or a word that is not in the target vocabulary; leave it out")
+        return ids
+
+    def _split(self, line: int, text: str, first_line: int, prefix: list[int]) -> list[_Part]:
         text = clean(text)
         if not text:
             return []
         ids = self.tokenizer.src.encode(text)
         if len(ids) <= self._max_source:
-            return [_Part(line, 0, ids)]
+            return [_Part(line, 0, ids, prefix)]
         pieces, cut = split_text(text, lambda part: len(self.tokenizer.src.encode(part)), self._max_source)
         if cut:
             number = first_line + line + 1
             self.warn(f"line {number} has a sentence longer than {self._max_source} pieces; translated in parts")
-        return [_Part(line, i, self.tokenizer.src.encode(piece)) for i, piece in enumerate(pieces)]
+        encode = self.tokenizer.src.encode
+        return [_Part(line, i, encode(piece), [] if i else prefix) for i, piece in enumerate(pieces)]
 
     @torch.inference_mode()
     def _search(
-        self,
-        batch: list[_Part],
-        check: Callable[[], None],
-        beam_size: int,
-        alpha: float,
-        n_best: int,
-        sampling: Sampling | None,
-        first_line: int,
+        self, batch: list[_Part], check: Callable[[], None], search: Search, first_line: int
     ) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
         src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
-        max_seq_len = self.model.config.max_seq_len
-        limits = [self.decoding.max_decode_len(len(part.ids), max_seq_len) for part in batch]
-        state = self._model.encode(src)
+        task = Task(
+            max_lengths=[self._max_length(part) for part in batch],
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            prefixes=[part.prefix for part in batch],
+            keys=[f"{first_line + part.line}.{part.index}" for part in batch],
+            device=self.device,
+        )
 
         def step(last: Tensor, position: int, state: SearchState) -> Tensor:
             check()
             return self._model(last, position, state)
 
-        ends = {"bos_id": BOS_ID, "eos_id": EOS_ID}
-        if sampling is not None:
-            return self._sample(step, state, batch, limits, sampling, n_best, alpha, first_line)
-        if beam_size == 1:
-            choose, device = most_likely, self.device
-            best = extend_greedily(
-                step, state, max_lengths=limits, length_penalty=alpha, choose=choose, device=device, **ends
-            )
-            return [[hypothesis] for hypothesis in best]
-        return beam_search(
-            step,
-            state,
-            beam_size=beam_size,
-            length_penalty=alpha,
-            max_lengths=limits,
-            n_best=n_best,
-            device=self.device,
-            **ends,
-        )
+        return search(step, self._model.encode(src), task)
 
-    def _sample(
-        self,
-        step: Step,
-        state: InferenceState,
-        batch: list[_Part],
-        limits: list[int],
-        sampling: Sampling,
-        samples: int,
-        alpha: float,
-        first_line: int,
-    ) -> list[list[Hypothesis]]:
-        keys = [f"{first_line + part.line}.{part.index}.{i}" for part in batch for i in range(samples)]
-        repeated = torch.arange(len(batch), device=self.device).repeat_interleave(samples)
-        state.reorder(repeated, repeated)
-        drawn = extend_greedily(
-            step,
-            state,
-            max_lengths=[limit for limit in limits for _ in range(samples)],
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            length_penalty=alpha,
-            choose=lambda log_probs, rows, position: sample_tokens(
-                log_probs, sampling, [keys[row] for row in rows], position
-            ),
-            device=self.device,
-        )
-        return [drawn[i : i + samples] for i in range(0, len(drawn), samples)]
+    def _max_length(self, part: _Part) -> int:
+        """Most pieces of its output, eos included: a prefix and eos always have room."""
+        limit = self.decoding.max_decode_len(len(part.ids), self.model.config.max_seq_len)
+        return max(limit, len(part.prefix) + 1)
 
-    def _join(self, parts: list[list[Hypothesis]], n_best: int) -> Translation:
+    def _join(self, parts: list[list[Hypothesis]]) -> Translation:
         """Joins the parts of one text, rank by rank; a part with fewer hypotheses repeats its last."""
         if not parts:
             return Translation("", alternatives=(Translation(""),))
-        count = min(n_best, max(len(hypotheses) for hypotheses in parts))
+        count = max(len(hypotheses) for hypotheses in parts)
         ranked = [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(count)]
         alternatives = tuple(self._detokenized(hypotheses) for hypotheses in ranked)
         best = alternatives[0]
@@ -272,6 +255,10 @@ class Translator:
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(vocabulary.piece(token) for part in parts for token in part.ids),
         )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:58] + ".."
 
 
 def _batch_tokens(total: int) -> int:

@@ -64,18 +64,19 @@ def evaluate_set(
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
+    search = translator.decoding.search(beam_size, length_penalty)
     outputs: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]
-        found = translator.translate(chunk, beam_size=beam_size, length_penalty=length_penalty, first_line=start)
+        found = translator.translate(chunk, search=search, first_line=start)
         outputs.extend(translation.text for translation in found)
         on_done(len(outputs))
     cleaned = [[clean(reference) for reference in refs] for refs in references]
     set_loss, loss_sentences = _loss(translator, sources, [refs[0] for refs in references])
     return TestResult(
         checkpoint=translator.checkpoint,
-        beam_size=beam_size or translator.decoding.beam_size,
-        length_penalty=translator.decoding.length_penalty if length_penalty is None else length_penalty,
+        beam_size=search.rows,
+        length_penalty=search.length_penalty,
         loss=set_loss.loss,
         ppl=set_loss.ppl,
         loss_sentences=loss_sentences,

@@ -14,6 +14,7 @@ from ctranslate2.specs import attention_spec, common_spec, transformer_spec
 from torch import Tensor, nn
 
 from ..model.attention import MultiHeadAttention
+from ..model.config import Activation, ModelConfig, NormOrder, Positions, unknown
 from ..model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from ..model.feed_forward import FeedForward
 from ..model.layers import DecoderLayer, EncoderLayer, Residual
@@ -24,11 +25,6 @@ FORBIDDEN_LOGIT = -1e4
 """Bias of the pieces that must never be generated: their probability is exactly 0, in half precision too."""
 
 Array = npt.NDArray[np.float32]
-_ACTIVATIONS = {
-    "relu": common_spec.Activation.RELU,
-    "gelu": common_spec.Activation.GELU,
-    "swiglu": common_spec.Activation.SWISH,
-}
 
 
 def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.TransformerSpec:
@@ -37,46 +33,79 @@ def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.Tr
     Args:
         model: One that `why_not_exportable` has nothing to say against.
         forbidden_ids: Target pieces that are never to be generated.
+
+    Raises:
+        NotImplementedError: The configuration has a value that is not known here.
     """
     config = model.config
+    pre_norm = _is_pre_norm(config.norm_order)
+    activation, gated = _activation(config.activation)
     shape: dict[str, Any] = {
         "num_heads": config.num_heads,
-        "pre_norm": config.norm_order == "pre",
-        "activation": _ACTIVATIONS[config.activation],
-        "ffn_glu": config.activation == "swiglu",
+        "pre_norm": pre_norm,
+        "activation": activation,
+        "ffn_glu": gated,
     }
     encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, **shape)
     decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, **shape)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
     settings: Any = spec.config
     settings.layer_norm_epsilon = config.norm_eps
-    _set_embedding(encoder, encoder.embeddings[0], model.src_embedding)
-    _set_embedding(decoder, decoder.embeddings, model.tgt_embedding)
+    _set_embedding(encoder, encoder.embeddings[0], model.src_embedding, config)
+    _set_embedding(decoder, decoder.embeddings, model.tgt_embedding, config)
     for layer, ours in zip(encoder.layer, model.encoder.layers, strict=True):
         _set_encoder_layer(layer, cast(EncoderLayer, ours))
     for layer, ours in zip(decoder.layer, model.decoder.layers, strict=True):
         _set_decoder_layer(layer, cast(DecoderLayer, ours))
-    if config.norm_order == "pre":
+    if pre_norm:
         _set_norm(encoder.layer_norm, model.encoder.norm)
         _set_norm(decoder.layer_norm, model.decoder.norm)
     _set_output_layer(decoder.projection, model.output_layer, forbidden_ids)
     return spec
 
 
-def _set_embedding(stack: Any, tokens: Any, embedding: Embedding) -> None:
+def _is_pre_norm(norm_order: NormOrder) -> bool:
+    match norm_order:
+        case "post":
+            return False
+        case "pre":
+            return True
+        case _:
+            raise unknown("norm_order", norm_order)
+
+
+def _activation(activation: Activation) -> tuple[Any, bool]:
+    """CTranslate2's name of it, and whether it is multiplied by a second projection."""
+    match activation:
+        case "relu":
+            return common_spec.Activation.RELU, False
+        case "gelu":
+            return common_spec.Activation.GELU, False
+        case "swiglu":
+            return common_spec.Activation.SWISH, True
+        case _:
+            raise unknown("activation", activation)
+
+
+def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     stack.scale_embeddings = embedding.scale != 1
-    stack.position_encodings.encodings = _positions(embedding)
+    stack.position_encodings.encodings = _positions(embedding, config.positions)
 
 
-def _positions(embedding: Embedding) -> Array:
+def _positions(embedding: Embedding, positions: Positions) -> Array:
     """The position vectors as a table: ours, never CTranslate2's own, whose sinusoids are arranged otherwise."""
-    if isinstance(embedding.positions, LearnedPositions):
-        return _array(embedding.positions.weight)
     length, d_model = max(embedding.max_seq_len, MIN_POSITIONS), embedding.tokens.embedding_dim
-    if embedding.positions is None:
-        return np.zeros((length, d_model), dtype=np.float32)
-    return _array(sinusoidal_positions(length, d_model))
+    match positions:
+        case "learned":
+            assert isinstance(embedding.positions, LearnedPositions)
+            return _array(embedding.positions.weight)
+        case "sinusoidal":
+            return _array(sinusoidal_positions(length, d_model))
+        case "none":
+            return np.zeros((length, d_model), dtype=np.float32)
+        case _:
+            raise unknown("positions", positions)
 
 
 def _set_encoder_layer(spec: Any, layer: EncoderLayer) -> None:

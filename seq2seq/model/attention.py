@@ -84,7 +84,7 @@ class MultiHeadAttention(nn.Module):
         """Receives the scores and the weights of each call, (B, H, T, S) both; set by `attention_maps`."""
 
     def keys_values(self, x: Tensor) -> KeysValues:
-        """Projects (B, S, D) to keys and values, for this call or for a cache."""
+        """Projects (B, S, D) to keys and values."""
         return self._split(self.k_proj(x)), self._split(self.v_proj(x))
 
     def queries_keys_values(self, x: Tensor) -> tuple[Tensor, KeysValues]:

@@ -1,7 +1,7 @@
 """What a Transformer is made of. A plain dataclass: no torch."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Never, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers", "max_seq_len")
 _LARGEST = 10_000_000
@@ -10,6 +10,14 @@ NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "none"]
 _CHOICES = {"norm_order": get_args(NormOrder), "activation": get_args(Activation), "positions": get_args(Positions)}
+
+
+def unknown(setting: str, value: Never) -> NotImplementedError:
+    """The error at the end of a `match` over a setting: a value that is added later is refused until it is handled.
+
+    A type checker finds such a place before anything runs, since `value` can then be more than `Never`.
+    """
+    return NotImplementedError(f"{setting} {value!r} is not implemented here")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .config import ModelConfig
+from .config import ModelConfig, unknown
 from .dropout import Dropout
 
 
@@ -42,11 +42,11 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_positions(max_seq_len, d_model), persistent=False)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of positions start .. start + length - 1, (length, D)."""
-        end, (table_length, d_model) = start + length, self.table.shape
-        table = self.table if end <= table_length else sinusoidal_positions(end, d_model).to(self.table)
-        return table[start:end]
+    def forward(self, length: int) -> Tensor:
+        """Vectors of the first positions, (length, D)."""
+        known, d_model = self.table.shape
+        table = self.table if length <= known else sinusoidal_positions(length, d_model).to(self.table)
+        return table[:length]
 
 
 class LearnedPositions(nn.Module):
@@ -56,15 +56,15 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_seq_len, d_model))
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of positions start .. start + length - 1, (length, D).
+    def forward(self, length: int) -> Tensor:
+        """Vectors of the first positions, (length, D).
 
         Raises:
-            ValueError: The last of them is beyond `max_seq_len`.
+            ValueError: There are not so many.
         """
-        if (end := start + length) > len(self.weight):
-            raise ValueError(f"sequence of {end} tokens, but max_seq_len is {len(self.weight)}")
-        return self.weight[start : start + length]
+        if length > len(self.weight):
+            raise ValueError(f"sequence of {length} tokens, but max_seq_len is {len(self.weight)}")
+        return self.weight[:length]
 
 
 def build_positions(config: ModelConfig) -> nn.Module | None:
@@ -76,6 +76,8 @@ def build_positions(config: ModelConfig) -> nn.Module | None:
             return LearnedPositions(config.max_seq_len, config.d_model)
         case "none":
             return None
+        case _:
+            raise unknown("positions", config.positions)
 
 
 class Embedding(nn.Module):
@@ -96,23 +98,23 @@ class Embedding(nn.Module):
         self.max_seq_len = config.max_seq_len
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, start: int = 0, dtype: torch.dtype | None = None) -> Tensor:
-        """Embeds a block of tokens.
+    def forward(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Embeds sentences.
 
         Args:
             ids: (B, T) token ids.
-            start: Position of the first column; more than 0 when decoding step by step.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: Positions are learned, and the block reaches beyond `max_seq_len`.
+            ValueError: Positions are learned, and T is more than `max_seq_len`.
         """
+        length = ids.size(1)
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
-            x = x + self.positions(start, ids.size(1)).to(x.dtype)
+            x = x + self.positions(length).to(x.dtype)
         return self.dropout(x)
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import ModelConfig
+from .config import Activation, ModelConfig, unknown
 from .dropout import Dropout
 from .precision import Linear
 
@@ -18,19 +18,30 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.activation = config.activation
+        self.activation: Activation = config.activation
         self.linear_1 = Linear(config.d_model, config.d_ff)
-        self.gate = Linear(config.d_model, config.d_ff) if config.activation == "swiglu" else None
+        self.gate: Linear | None
+        match config.activation:
+            case "relu" | "gelu":
+                self.gate = None
+            case "swiglu":
+                self.gate = Linear(config.d_model, config.d_ff)
+            case _:
+                raise unknown("activation", config.activation)
         self.linear_2 = Linear(config.d_ff, config.d_model, bias=config.feed_forward_output_bias)
         self.dropout = Dropout(config.feed_forward_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         hidden = self.linear_1(x)  # (B, T, d_ff)
-        if self.gate is not None:
-            hidden = F.silu(self.gate(x)) * hidden
-        elif self.activation == "gelu":
-            hidden = F.gelu(hidden)
-        else:
-            hidden = F.relu(hidden)
+        match self.activation:
+            case "relu":
+                hidden = F.relu(hidden)
+            case "gelu":
+                hidden = F.gelu(hidden)
+            case "swiglu":
+                assert self.gate is not None
+                hidden = F.silu(self.gate(x)) * hidden
+            case _:
+                raise unknown("activation", self.activation)
         return self.linear_2(self.dropout(hidden))

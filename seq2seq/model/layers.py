@@ -7,26 +7,14 @@ x ──┬──────────────┐                x ──
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 from torch import Tensor, nn
 
 from .attention import KeysValues, MultiHeadAttention
-from .config import ModelConfig
+from .config import ModelConfig, NormOrder, unknown
 from .dropout import Dropout
 from .feed_forward import FeedForward
 from .precision import LayerNorm
-
-
-class LayerCache(Protocol):
-    """What a decoder layer keeps between two decoding steps."""
-
-    memory: KeysValues
-    """Keys and values of the encoder output, projected once per sentence."""
-
-    def append(self, keys_values: KeysValues) -> KeysValues:
-        """Adds the newest position's keys and values and returns those of all positions so far."""
-        ...
 
 
 class Residual(nn.Module):
@@ -41,12 +29,16 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
-        self.pre_norm = config.norm_order == "pre"
+        self.norm_order: NormOrder = config.norm_order
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre_norm:
-            return self.dropout.add_to(x, sublayer(self.norm(x)))
-        return self.norm(self.dropout.add_to(x, sublayer(x)))
+        match self.norm_order:
+            case "post":
+                return self.norm(self.dropout.add_to(x, sublayer(x)))
+            case "pre":
+                return self.dropout.add_to(x, sublayer(self.norm(x)))
+            case _:
+                raise unknown("norm_order", self.norm_order)
 
 
 def build_attention(config: ModelConfig) -> MultiHeadAttention:
@@ -98,30 +90,18 @@ class DecoderLayer(nn.Module):
         self.cross_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(
-        self,
-        y: Tensor,
-        memory: KeysValues,
-        tgt_mask: Tensor | None,
-        src_mask: Tensor | None,
-        cache: LayerCache | None = None,
-    ) -> Tensor:
-        """One layer over the whole target, or over its newest position with a cache.
+    def forward(self, y: Tensor, memory: KeysValues, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+        """(B, T, D) to (B, T, D).
 
         Args:
-            y: (B, T, D).
+            y: The target.
             memory: This layer's projected keys and values of the encoder output, from `cross_attn.keys_values`.
-            tgt_mask: Which target positions a target position may see; None with a cache, which holds only the past.
+            tgt_mask: Which target positions a target position may see.
             src_mask: Which source positions may be seen.
-            cache: Keeps the keys and values of earlier positions.
-
-        Returns:
-            (B, T, D).
         """
 
         def attend_to_target(y: Tensor) -> Tensor:
-            q, new = self.self_attn.queries_keys_values(y)
-            return self.self_attn.attend(q, new if cache is None else cache.append(new), tgt_mask)
+            return self.self_attn.attend(*self.self_attn.queries_keys_values(y), tgt_mask)
 
         y = self.self_attn_residual(y, attend_to_target)
         y = self.cross_attn_residual(y, lambda y: self.cross_attn(y, memory, src_mask))

@@ -7,16 +7,22 @@ import torch
 from torch import Tensor, nn
 
 from .attention import KeysValues
-from .config import ModelConfig
+from .config import ModelConfig, unknown
 from .embedding import Embedding, embedding_parameters
-from .layers import DecoderLayer, EncoderLayer, LayerCache
+from .layers import DecoderLayer, EncoderLayer
 from .masks import causal_mask, padding_mask
 from .precision import LayerNorm, Linear
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:
     """Pre-norm leaves the residual stream unnormalised, so its stacks end in one more LayerNorm."""
-    return LayerNorm(config.d_model, eps=config.norm_eps) if config.norm_order == "pre" else nn.Identity()
+    match config.norm_order:
+        case "post":
+            return nn.Identity()
+        case "pre":
+            return LayerNorm(config.d_model, eps=config.norm_eps)
+        case _:
+            raise unknown("norm_order", config.norm_order)
 
 
 class Encoder(nn.Module):
@@ -47,24 +53,18 @@ class Decoder(nn.Module):
         return [cast(DecoderLayer, layer).cross_attn.keys_values(memory) for layer in self.layers]
 
     def forward(
-        self,
-        y: Tensor,
-        memory: Sequence[KeysValues],
-        tgt_mask: Tensor | None,
-        src_mask: Tensor | None,
-        cache: Sequence[LayerCache] | None = None,
+        self, y: Tensor, memory: Sequence[KeysValues], tgt_mask: Tensor | None, src_mask: Tensor | None
     ) -> Tensor:
         """(B, T, D) to (B, T, D).
 
         Args:
-            y: Embedded target, or its newest position alone with a cache.
+            y: Embedded target.
             memory: From `memory_keys_values`.
-            tgt_mask: Which target positions a target position may see; None with a cache, which holds only the past.
+            tgt_mask: Which target positions a target position may see.
             src_mask: Which source positions may be seen.
-            cache: Keys and values of earlier target positions, one per layer.
         """
-        for i, layer in enumerate(self.layers):
-            y = layer(y, memory[i], tgt_mask, src_mask, None if cache is None else cache[i])
+        for layer, keys_values in zip(self.layers, memory, strict=True):
+            y = layer(y, keys_values, tgt_mask, src_mask)
         return self.norm(y)
 
 
@@ -135,22 +135,6 @@ class Transformer(nn.Module):
         tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
         y = self.tgt_embedding(tgt_in, dtype=memory.dtype)
         return self.decoder(y, self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
-
-    def decode_step(self, last: Tensor, position: int, cache: Sequence[LayerCache], src_mask: Tensor) -> Tensor:
-        """The newest target position alone, the earlier ones being in the cache.
-
-        Args:
-            last: (B,) the newest ids.
-            position: Where they stand, counted from 0 (bos).
-            cache: One per decoder layer.
-            src_mask: (B, 1, 1, S).
-
-        Returns:
-            Logits (B, V).
-        """
-        y = self.tgt_embedding(last[:, None], start=position)
-        memory = [layer.memory for layer in cache]
-        return self.output_layer(self.decoder(y, memory, None, src_mask, cache)[:, -1])
 
     def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """The decoder's output (B, T, D), before the output layer, computed in `dtype`."""

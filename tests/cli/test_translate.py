@@ -64,6 +64,22 @@ def test_json_lines_with_alternatives_and_scores(tfm: Tfm, tiny_run: Path) -> No
         assert row["log_prob"] < 0
 
 
+def test_a_beam_grows_to_the_alternatives_asked_for(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--json", "--n-best", 8, "one two")
+    assert done.returncode == 0, error_of(done)
+    assert len(json.loads(done.stdout)["alternatives"]) == 8
+
+
+def test_every_translation_begins_with_the_prefix(tfm: Tfm, tiny_run: Path) -> None:
+    for flags in (["--beam-size", 1], [], ["--sample", "--seed", 3]):
+        done = tfm("translate", "--run", tiny_run, *flags, "--prefix", "un d", "one two", "", "three")
+        assert done.returncode == 0, error_of(done)
+        first, blank, last, _ = done.stdout.decode().split("\n")
+        assert first.startswith("un d")
+        assert not blank
+        assert last.startswith("un d")
+
+
 def test_sampling_repeats_with_its_seed(tfm: Tfm, tiny_run: Path) -> None:
     def sample(seed: int, *flags: object) -> bytes:
         return tfm("translate", "--run", tiny_run, "--sample", "--seed", seed, *flags, "one two three four").stdout
@@ -83,6 +99,7 @@ def test_sampling_repeats_with_its_seed(tfm: Tfm, tiny_run: Path) -> None:
         (["--temperature", "0.5", "x"], 2, "--temperature takes effect only with --sample"),
         (["--seed", "5", "x"], 2, "--seed takes effect only with --sample"),
         (["--sample", "--beam-size", "5", "x"], 2, "give one of them"),
+        (["--prefix", "é" * 500, "x"], 3, "but this model writes at most"),
         (["--input", "missing.txt"], 3, "cannot read missing.txt: no such file"),
         (["--input", "in.txt", "x"], 2, "not both"),
         (["--checkpoint", "7", "x"], 4, "no checkpoint '7'"),

@@ -4,6 +4,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
-from tfm.data.errors import ModelError
+from tfm.data.errors import DataError, ModelError
+from tfm.data.sentences import split_text
 from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
-from tfm.seq2seq.decoding import Translation, Translator
+from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translation, Translator
 from tfm.seq2seq.decoding import translator as translator_module
-from tfm.seq2seq.decoding.config import DecodingConfig
-from tfm.seq2seq.decoding.sampling import Sampling
-from tfm.seq2seq.decoding.search import Hypothesis
+from tfm.seq2seq.decoding.search import Hypothesis, Search
 from tfm.seq2seq.model.transformer import Transformer
 
 LINES = [
@@ -33,11 +34,7 @@ LINES = [
     "the dog sees a child.",
     "two houses",
 ]
-SEARCHES: list[dict[str, Any]] = [
-    {"beam_size": 1},
-    {"beam_size": 4, "n_best": 3},
-    {"sampling": Sampling(top_k=20, seed=4), "n_best": 2},
-]
+SEARCHES = [Greedy(), Beam(4, n_best=3), Sample(top_k=20, seed=4, samples=2)]
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +52,26 @@ def log_probs(translations: list[Translation]) -> list[float]:
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_translation_depends_neither_on_the_other_lines_nor_on_their_order(
-    translator: Translator, search: dict[str, Any]
+    translator: Translator, search: Search
 ) -> None:
-    together = translator.translate(LINES, **search)
-    alone = [translator.translate([line], first_line=i, **search)[0] for i, line in enumerate(LINES)]
+    together = translator.translate(LINES, search=search)
+    alone = [translator.translate([line], first_line=i, search=search)[0] for i, line in enumerate(LINES)]
     assert texts(together) == texts(alone)
     assert log_probs(together) == pytest.approx(log_probs(alone), abs=1e-4)
     assert len({translation.text for translation in together}) > 4
-    if "sampling" not in search:
+    if not isinstance(search, Sample):
         order = random.Random(0).sample(range(len(LINES)), len(LINES))
-        shuffled = translator.translate([LINES[i] for i in order], **search)
+        shuffled = translator.translate([LINES[i] for i in order], search=search)
         assert texts(shuffled) == [texts(together)[i] for i in order]
 
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_many_small_batches_equal_one_large_one(
-    translator: Translator, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    translator: Translator, search: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = texts(translator.translate(LINES, **search))
+    together = texts(translator.translate(LINES, search=search))
     monkeypatch.setattr(translator_module, "MAX_BATCH_TOKENS", 60)
-    assert texts(translator.translate(LINES, **search)) == together
+    assert texts(translator.translate(LINES, search=search)) == together
 
 
 @pytest.mark.parametrize(("beam_size", "lines", "batches"), [(1, 400, 4), (4, 100, 4), (1, 10, 1), (1, 4000, 13)])
@@ -97,8 +94,8 @@ def test_every_core_gets_its_share_and_no_batch_is_too_large(
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_blank_lines_have_blank_translations_and_no_others_do(translator: Translator, search: dict[str, Any]) -> None:
-    found = translator.translate(LINES, **search)
+def test_blank_lines_have_blank_translations_and_no_others_do(translator: Translator, search: Search) -> None:
+    found = translator.translate(LINES, search=search)
     for line, translation in zip(LINES, found, strict=True):
         blank = line in ("", "\u200b \u3000")
         assert (translation.log_prob == 0) == blank
@@ -112,7 +109,7 @@ def test_no_lines_have_no_translations(translator: Translator) -> None:
 
 
 def test_the_best_alternative_is_the_translation(translator: Translator) -> None:
-    for translation in translator.translate(LINES[:2], beam_size=4, n_best=4):
+    for translation in translator.translate(LINES[:2], search=Beam(4, n_best=4)):
         best = translation.alternatives[0]
         assert (best.text, best.score, best.log_prob, best.tokens) == (
             str(translation),
@@ -128,40 +125,39 @@ def test_the_best_alternative_is_the_translation(translator: Translator) -> None
 
 def test_defaults_are_those_of_the_run(translator: Translator) -> None:
     decoding = translator.decoding
-    explicit = translator.translate(LINES, beam_size=decoding.beam_size, length_penalty=decoding.length_penalty)
-    assert translator.translate(LINES) == explicit
+    explicit = Beam(decoding.beam_size, decoding.length_penalty)
+    assert translator.translate(LINES) == translator.translate(LINES, search=explicit)
+
+
+def test_a_beam_size_alone_is_short_for_a_search(translator: Translator) -> None:
+    assert translator.translate(LINES, beam_size=4) == translator.translate(LINES, search=Beam(4, 0.6))
+    assert translator.translate(LINES, beam_size=1) == translator.translate(LINES, search=Greedy(0.6))
 
 
 def test_the_length_penalty_changes_scores_alone_for_greedy_search(translator: Translator) -> None:
-    (plain,) = translator.translate(LINES[:1], beam_size=1, length_penalty=0.0)
-    (normalised,) = translator.translate(LINES[:1], beam_size=1, length_penalty=1.0)
+    (plain,) = translator.translate(LINES[:1], search=Greedy(0.0))
+    (normalised,) = translator.translate(LINES[:1], search=Greedy(1.0))
     assert plain.tokens == normalised.tokens
     assert plain.score == plain.log_prob == normalised.log_prob
     assert normalised.score == pytest.approx(plain.log_prob / ((5 + len(plain.tokens) + 1) / 6))
 
 
-@pytest.mark.parametrize(
-    ("search", "named"),
-    [
-        ({"beam_size": 0}, "beam_size must be at least 1"),
-        ({"n_best": 0}, "n_best must be at least 1"),
-        ({"beam_size": 2, "n_best": 3}, r"n_best must be at most beam_size \(2\)"),
-    ],
-)
-def test_impossible_searches_are_refused(translator: Translator, search: dict[str, int], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        translator.translate(["a dog"], **search)  # pyright: ignore[reportArgumentType]
+def test_impossible_searches_are_refused(translator: Translator) -> None:
+    with pytest.raises(ValueError, match="beam size must be at least 1"):
+        translator.translate(["a dog"], beam_size=0)
+    with pytest.raises(ValueError, match="beam_size or search, not both"):
+        translator.translate(["a dog"], beam_size=2, search=Beam(2))
 
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_control_pieces_and_unknowns_are_never_generated(
-    make_model: Callable[[int], Transformer], tokenizer: Tokenizer, search: dict[str, Any]
+    make_model: Callable[[int], Transformer], tokenizer: Tokenizer, search: Search
 ) -> None:
     model, control = make_model(15), [*tokenizer.tgt.control_ids(), UNK_ID]
     assert len(control) == 20
     with torch.no_grad():
         model.output_layer.bias[[i for i in control if i != EOS_ID]] = 50  # likelier than anything else
-    found = Translator(model, tokenizer).translate(LINES[:2], **search)
+    found = Translator(model, tokenizer).translate(LINES[:2], search=search)
     generated = {token for translation in found for one in translation.alternatives for token in one.tokens}
     assert len(generated) > 1
     assert generated.isdisjoint(tokenizer.tgt.piece(i) for i in control)
@@ -170,7 +166,7 @@ def test_control_pieces_and_unknowns_are_never_generated(
 def test_log_prob_is_the_teacher_forced_sum(translator: Translator, tokenizer: Tokenizer) -> None:
     ids = {tokenizer.tgt.piece(i): i for i in range(len(tokenizer.tgt))}
     forbidden = [i for i in [*tokenizer.tgt.control_ids(), UNK_ID] if i != EOS_ID]
-    for source, translation in zip(LINES[:2], translator.translate(LINES[:2], n_best=3), strict=True):
+    for source, translation in zip(LINES[:2], translator.translate(LINES[:2], search=Beam(3, n_best=3)), strict=True):
         for one in translation.alternatives:
             output = [ids[piece] for piece in one.tokens]
             src, tgt_in = torch.tensor([[*tokenizer.src.encode(source), EOS_ID]]), torch.tensor([[BOS_ID, *output]])
@@ -185,28 +181,28 @@ def test_log_prob_is_the_teacher_forced_sum(translator: Translator, tokenizer: T
 
 
 def test_the_same_seed_gives_the_same_sample_and_another_seed_another(translator: Translator) -> None:
-    first = texts(translator.translate(LINES, sampling=Sampling(seed=1)))
-    assert texts(translator.translate(LINES, sampling=Sampling(seed=1))) == first
-    assert texts(translator.translate(LINES, sampling=Sampling(seed=2))) != first
+    first = texts(translator.translate(LINES, search=Sample(seed=1)))
+    assert texts(translator.translate(LINES, search=Sample(seed=1))) == first
+    assert texts(translator.translate(LINES, search=Sample(seed=2))) != first
 
 
-@pytest.mark.parametrize("sampling", [Sampling(temperature=1e-4), Sampling(top_k=1), Sampling(top_p=1e-6)])
-def test_the_sharpest_sampling_is_greedy_search(translator: Translator, sampling: Sampling) -> None:
-    assert texts(translator.translate(LINES, sampling=sampling)) == texts(translator.translate(LINES, beam_size=1))
+@pytest.mark.parametrize("search", [Sample(temperature=1e-4), Sample(top_k=1), Sample(top_p=1e-6)])
+def test_the_sharpest_sampling_is_greedy_search(translator: Translator, search: Sample) -> None:
+    assert texts(translator.translate(LINES, search=search)) == texts(translator.translate(LINES, beam_size=1))
 
 
 def test_a_stream_may_be_cut_anywhere(translator: Translator) -> None:
-    sampling, stream = Sampling(seed=3), ["the cat likes a dog"] * 10
-    whole = texts(translator.translate(stream, sampling=sampling))
-    halves = translator.translate(stream[:5], sampling=sampling)
-    halves += translator.translate(stream[5:], sampling=sampling, first_line=5)
+    search, stream = Sample(seed=3), ["the cat likes a dog"] * 10
+    whole = texts(translator.translate(stream, search=search))
+    halves = translator.translate(stream[:5], search=search)
+    halves += translator.translate(stream[5:], search=search, first_line=5)
     assert texts(halves) == whole
     assert len({text for (text,) in whole}) > 5
 
 
 def test_samples_of_one_line_differ_and_do_not_depend_on_their_number(translator: Translator) -> None:
-    (two,) = texts(translator.translate(LINES[:1], sampling=Sampling(), n_best=2))
-    (five,) = texts(translator.translate(LINES[:1], sampling=Sampling(), n_best=5))
+    (two,) = texts(translator.translate(LINES[:1], search=Sample(samples=2)))
+    (five,) = texts(translator.translate(LINES[:1], search=Sample(samples=5)))
     assert five[:2] == two
     assert len(set(five)) > 2
 
@@ -230,9 +226,9 @@ def test_a_text_beyond_the_limit_is_split_at_sentence_ends_and_joined(model: Tra
             expected_parts[-1] = joined
         else:
             expected_parts.append(sentence)
-    search: dict[str, Any] = {"beam_size": 2, "n_best": 2}
-    (whole,) = translator.translate([" ".join(repeated)], **search)
-    parts = translator.translate(expected_parts, **search)
+    search = Beam(2, n_best=2)
+    (whole,) = translator.translate([" ".join(repeated)], search=search)
+    parts = translator.translate(expected_parts, search=search)
     for rank, alternative in enumerate(whole.alternatives):
         ranked = [part.alternatives[rank] for part in parts]
         assert alternative.text == " ".join(one.text for one in ranked)
@@ -258,6 +254,136 @@ def test_any_text_fits(translator: Translator, text: str) -> None:
     (found,) = translator.translate([text], beam_size=1)
     assert found.log_prob < 0
     assert found.text == " ".join(found.text.split())
+
+
+# Given beginnings
+
+PREFIXES = ["die", "ein roter", "der Hund", "", "Ja", "ein", "", "das", "die Kat", "Zz-"]
+
+
+def pieces(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
+    return tuple(tokenizer.tgt.piece(i) for i in tokenizer.tgt.encode(text))
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_translations_begin_with_their_prefixes(translator: Translator, tokenizer: Tokenizer, search: Search) -> None:
+    """The lines are of several lengths, two of them are blank, and two prefixes are empty."""
+    free = translator.translate(LINES, search=search)
+    found = translator.translate(LINES, search=search, prefixes=PREFIXES)
+    for line, prefix, without, translation in zip(LINES, PREFIXES, free, found, strict=True):
+        for one in translation.alternatives:
+            if line in ("", "\u200b \u3000"):
+                assert one == Translation("")
+            else:
+                assert one.text.startswith(prefix)
+                assert one.tokens[: len(pieces(tokenizer, prefix))] == pieces(tokenizer, prefix)
+        if not prefix:
+            assert [one.text for one in translation.alternatives] == [one.text for one in without.alternatives]
+    assert sum(len(one.text) > len(prefix) for one, prefix in zip(found, PREFIXES, strict=True)) > 4
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_lines_with_prefixes_depend_not_on_each_other(translator: Translator, search: Search) -> None:
+    together = translator.translate(LINES, search=search, prefixes=PREFIXES)
+    alone = [
+        translator.translate([line], search=search, prefixes=[prefix], first_line=i)[0]
+        for i, (line, prefix) in enumerate(zip(LINES, PREFIXES, strict=True))
+    ]
+    assert texts(together) == texts(alone)
+    assert log_probs(together) == pytest.approx(log_probs(alone), abs=1e-4)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_one_prefix_is_for_all_lines(translator: Translator, search: Search) -> None:
+    one = translator.translate(LINES, search=search, prefixes=" ein  Hund")
+    assert one == translator.translate(LINES, search=search, prefixes=["ein Hund"] * len(LINES))
+    assert one != translator.translate(LINES, search=search)
+    for blank in ("", " \u200b"):
+        assert translator.translate(LINES, search=search, prefixes=blank) == translator.translate(LINES, search=search)
+
+
+def test_the_beginning_of_a_greedy_translation_gives_that_translation(
+    translator: Translator, tokenizer: Tokenizer
+) -> None:
+    """Cut after each word: where SentencePiece cuts the beginning as the model did, nothing changes."""
+    compared = 0
+    for line, free in zip(LINES, translator.translate(LINES, beam_size=1), strict=True):
+        words = free.text.split()
+        for count in range(1, len(words) + 1):
+            prefix = " ".join(words[:count])
+            start = pieces(tokenizer, prefix)
+            if free.tokens[: len(start)] == start:
+                (found,) = translator.translate([line], beam_size=1, prefixes=prefix)
+                assert found.tokens == free.tokens
+                assert found.log_prob == pytest.approx(free.log_prob, abs=1e-4)
+                compared += 1
+    assert compared > 5
+
+
+def test_log_prob_with_a_prefix_is_that_of_the_whole_output(translator: Translator, tokenizer: Tokenizer) -> None:
+    ids = {tokenizer.tgt.piece(i): i for i in range(len(tokenizer.tgt))}
+    (translation,) = translator.translate(LINES[:1], search=Beam(3, n_best=3), prefixes="die Katze")
+    for one in translation.alternatives:
+        output = [ids[piece] for piece in one.tokens]
+        with torch.no_grad():
+            src, tgt_in = torch.tensor([[*tokenizer.src.encode(LINES[0]), EOS_ID]]), torch.tensor([[BOS_ID, *output]])
+            logits = translator.model(src, tgt_in)[0]
+        logits[:, tokenizer.tgt.forbidden_ids()] = float("-inf")
+        loss = F.cross_entropy(logits, torch.tensor([*output, EOS_ID]), reduction="sum")
+        assert one.log_prob == pytest.approx(-loss.item(), abs=1e-4)
+        assert one.score == pytest.approx(one.log_prob / ((5 + len(output) + 1) / 6) ** 0.6)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["\u2581", "\ue000a", "日本", "e\u0301", "<s> </s>", "Äpf", "\U0001f600", "a\u00a0 b", "⁇"]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_any_text_can_be_a_prefix(translator: Translator, prefix: str, seed: int) -> None:
+    """Bytes of characters that are no pieces may follow, too: the sampling is wild."""
+    search = Sample(temperature=20, seed=seed, samples=8)
+    (found,) = translator.translate(LINES[:1], search=search, prefixes=prefix)
+    assert all(one.text.startswith(clean(prefix)) for one in found.alternatives)
+    assert len(set(found.alternatives)) > 4
+
+
+def test_a_text_that_is_split_takes_its_prefix_in_the_first_part(model: Transformer, tokenizer: Tokenizer) -> None:
+    translator = Translator(model, tokenizer)
+    (whole,) = translator.translate([" ".join(SENTENCES * 3)], prefixes=["der Hund"])
+    first, *_ = split_text(" ".join(SENTENCES * 3), lambda text: len(tokenizer.src.encode(text)), 39)[0]
+    (free,) = translator.translate([" ".join(SENTENCES * 3)])
+    (begun,) = translator.translate([first], prefixes="der Hund")
+    (free_first,) = translator.translate([first])
+    assert whole.text.startswith("der Hund")
+    assert whole.tokens == begun.tokens + free.tokens[len(free_first.tokens) :]
+
+
+def test_a_prefix_may_be_longer_than_the_run_would_write(translator: Translator, tokenizer: Tokenizer) -> None:
+    prefix = "die Katze sieht das Haus und die Katze sieht den Hund"
+    limit = translator.decoding.max_decode_len(len(tokenizer.src.encode("a dog")), 40)
+    assert limit < len(pieces(tokenizer, prefix)) + 1 <= 40
+    for search in SEARCHES:
+        (found,) = translator.translate(["a dog"], search=search, prefixes=prefix)
+        assert {one.text for one in found.alternatives} == {prefix}
+
+
+def test_prefixes_that_cannot_be_are_refused_in_one_line(translator: Translator, model: Transformer) -> None:
+    fitting = "é" * 18 + "é"  # no piece: two bytes each, after one for the space
+    assert len(translator.tokenizer.tgt.encode(fitting)) == 39
+    (found,) = translator.translate(["a dog"], beam_size=1, prefixes=fitting)
+    assert found.text == fitting
+    with pytest.raises(
+        DataError, match=r"^the prefix 'é+\.\.' has \d+ pieces, but this model writes at most 39; shorten it$"
+    ):
+        translator.translate(["a dog"], prefixes=["é" * 70])
+    with pytest.raises(ValueError, match="there are 2 texts, but 1 prefixes"):
+        translator.translate(["a dog", "a cat"], prefixes=["ein"])
+    words = build_tokenizer(["a dog"], ["ein Hund"], TokenizerConfig(type="word"))
+    config = replace(model.config, num_encoder_layers=1, num_decoder_layers=1)
+    vocabulary = {"src_vocab_size": len(words.src), "tgt_vocab_size": len(words.tgt), "shared_vocab": True}
+    by_words = Translator(Transformer(config, **vocabulary).eval(), words)
+    assert by_words.translate(["a dog"], prefixes="ein")[0].text.startswith("ein")
+    with pytest.raises(DataError, match="the prefix 'ein Pferd' has a character or a word that is not in the target"):
+        by_words.translate(["a dog"], prefixes="ein Pferd")
 
 
 # Loading

@@ -3,28 +3,27 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
+from helpers.full_pass import FullPass
 from helpers.pieces import EOS, FORBIDDEN, piece_names
 
 from tfm.data.padding import pad_sources
-from tfm.seq2seq.decoding.beam import beam_search
-from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
-from tfm.seq2seq.decoding.greedy import extend_greedily
-from tfm.seq2seq.decoding.search import Hypothesis
+from tfm.seq2seq.decoding import DecodingConfig
+from tfm.seq2seq.decoding.search import Hypothesis, Task
+from tfm.seq2seq.export.specification import specify
+from tfm.seq2seq.model.config import Activation, NormOrder, Positions
 from tfm.seq2seq.model.transformer import Transformer
 
 BOS, LIMIT, BEAM = 2, 20, 5
 CHOICES: dict[str, dict[str, Any]] = {
     "the paper": {},
-    "pre-norm": {"norm_order": "pre"},
-    "gelu": {"activation": "gelu"},
-    "swiglu": {"activation": "swiglu"},
-    "learned positions": {"positions": "learned"},
-    "no positions": {"positions": "none"},
+    **{f"norm_order {choice}": {"norm_order": choice} for choice in get_args(NormOrder)},
+    **{f"activation {choice}": {"activation": choice} for choice in get_args(Activation)},
+    **{f"positions {choice}": {"positions": choice} for choice in get_args(Positions)},
     "embeddings not scaled": {"scale_embeddings": False},
     "no bias in attention": {"attention_bias": False},
     "no bias in the output projection": {"attention_output_bias": False},
@@ -75,11 +74,8 @@ def log_probs(model: Transformer, src: list[list[int]], tgt: list[list[int]]) ->
 
 @torch.inference_mode()
 def our_search(model: Transformer, src: list[list[int]], beam_size: int) -> list[list[Hypothesis]]:
-    step, cache = decoding_step(model, FORBIDDEN), DecoderCache(model, torch.from_numpy(pad_sources(src)))
-    ends = {"bos_id": BOS, "eos_id": EOS, "max_lengths": [LIMIT] * len(src)}
-    if beam_size == 1:
-        return [[one] for one in extend_greedily(step, cache, **ends)]
-    return beam_search(step, cache, beam_size=beam_size, length_penalty=0, n_best=2 * beam_size, **ends)
+    step, search = FullPass(model, FORBIDDEN), DecodingConfig().search(beam_size, length_penalty=0, n_best=beam_size)
+    return search(step, step.encode(torch.from_numpy(pad_sources(src))), Task([LIMIT] * len(src), BOS, EOS))
 
 
 def their_search(export: Any, src: list[list[str]], beam_size: int) -> list[Any]:
@@ -135,6 +131,16 @@ def _check_beam(model: Transformer, export: Any, src: list[list[int]], vocabular
         compared += others
     assert len(compared) >= 40
     assert len(set(compared)) >= 5
+
+
+@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "rotary"}, {"norm_order": "sandwich"}])
+def test_a_choice_that_is_not_known_is_refused(
+    unknown: dict[str, str], random_model: Callable[..., Transformer]
+) -> None:
+    model, ((name, value),) = random_model(), unknown.items()
+    object.__setattr__(model.config, name, value)  # as if added after all else
+    with pytest.raises(NotImplementedError, match=f"^{name} '{value}' is not implemented here$"):
+        specify(model, FORBIDDEN)
 
 
 def test_two_vocabularies(random_model: Callable[..., Transformer], export_model: Callable[..., Any]) -> None:

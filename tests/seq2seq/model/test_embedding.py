@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.model.config import Positions
 from tfm.seq2seq.model.embedding import (
     Embedding,
     LearnedPositions,
@@ -102,6 +104,13 @@ def test_build_positions_builds_what_the_name_says(tiny_config: Callable[..., Mo
     assert build_positions(tiny_config(positions="none")) is None
 
 
+def test_positions_that_are_not_known_are_refused(tiny_config: Callable[..., ModelConfig]) -> None:
+    config = tiny_config()
+    object.__setattr__(config, "positions", "rotary")  # as if added after all else
+    with pytest.raises(NotImplementedError, match=r"^positions 'rotary' is not implemented here$"):
+        build_positions(config)
+
+
 def test_learned_positions_learn_and_sinusoids_do_not(tiny_config: Callable[..., ModelConfig]) -> None:
     ids = torch.randint(V, (2, 5))
     learned = embedding(tiny_config(positions="learned"))
@@ -114,11 +123,11 @@ def test_learned_positions_learn_and_sinusoids_do_not(tiny_config: Callable[...,
     assert [name for name, _ in embedding(tiny_config()).named_parameters()] == ["tokens.weight"]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
-def test_starting_later_gives_the_later_columns(tiny_config: Callable[..., ModelConfig], positions: str) -> None:
+@pytest.mark.parametrize("positions", get_args(Positions))
+def test_a_longer_sentence_begins_as_the_shorter_one(tiny_config: Callable[..., ModelConfig], positions: str) -> None:
     module = embedding(tiny_config(positions=positions))
     ids = torch.randint(V, (2, 9))
-    assert module(ids[:, 4:], start=4).equal(module(ids)[:, 4:])
+    assert module(ids)[:, :4].equal(module(ids[:, :4]))
 
 
 def test_learned_positions_end_at_max_seq_len(tiny_config: Callable[..., ModelConfig]) -> None:
@@ -126,13 +135,6 @@ def test_learned_positions_end_at_max_seq_len(tiny_config: Callable[..., ModelCo
     assert module(torch.ones(2, 6, dtype=torch.long)).shape == (2, 6, D)
     with pytest.raises(ValueError, match=r"^sequence of 7 tokens, but max_seq_len is 6$"):
         module(torch.ones(2, 7, dtype=torch.long))
-
-
-def test_a_step_beyond_the_learned_positions_is_refused(tiny_config: Callable[..., ModelConfig]) -> None:
-    module = embedding(tiny_config(positions="learned", max_seq_len=6))
-    assert module(torch.ones(2, 1, dtype=torch.long), start=5).shape == (2, 1, D)
-    with pytest.raises(ValueError, match="sequence of 7 tokens"):
-        module(torch.ones(2, 1, dtype=torch.long), start=6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -146,11 +148,6 @@ def test_sinusoids_go_on_beyond_the_table(tiny_config: Callable[..., ModelConfig
         formula = [value for angle in angles for value in (math.sin(angle), math.cos(angle))]
         assert found[pos].tolist() == pytest.approx(formula, abs=1e-6)
     assert found.dtype == dtype
-
-
-@pytest.mark.parametrize(("start", "length"), [(4, 8), (6, 1), (40, 3)])
-def test_a_step_can_stand_beyond_the_table(start: int, length: int) -> None:
-    assert SinusoidalPositions(6, D)(start, length).equal(sinusoidal_positions(50, D)[start : start + length])
 
 
 def test_without_positions_there_is_no_longest_sequence(tiny_config: Callable[..., ModelConfig]) -> None:

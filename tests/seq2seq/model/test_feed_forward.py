@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.model.config import Activation
 from tfm.seq2seq.model.feed_forward import FeedForward
 
 B, S, D = 2, 3, 16
@@ -39,7 +41,7 @@ def test_swiglu_multiplies_a_gate(tiny_config: Callable[..., ModelConfig]) -> No
     torch.testing.assert_close(ffn(x), times(hidden, ffn.linear_2), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("activation", get_args(Activation))
 def test_the_second_bias_can_be_left_out(tiny_config: Callable[..., ModelConfig], activation: str) -> None:
     whole = FeedForward(tiny_config(activation=activation))
     without = FeedForward(tiny_config(activation=activation, feed_forward_output_bias=False))
@@ -51,16 +53,27 @@ def test_the_second_bias_can_be_left_out(tiny_config: Callable[..., ModelConfig]
     torch.testing.assert_close(without(x), whole(x) - b_2, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", sorted({*get_args(Activation)} - {"swiglu"}))
 def test_only_swiglu_has_a_gate(tiny_config: Callable[..., ModelConfig], activation: str) -> None:
     assert FeedForward(tiny_config(activation=activation)).gate is None
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("activation", get_args(Activation))
 def test_each_position_is_mapped_alone_and_alike(tiny_config: Callable[..., ModelConfig], activation: str) -> None:
     ffn, x = FeedForward(tiny_config(activation=activation)), torch.randn(B, S, D)
     alone = torch.stack([ffn(x[:, i]) for i in range(S)], dim=1)
     torch.testing.assert_close(ffn(x), alone, atol=1e-6, rtol=0)
+
+
+def test_an_activation_that_is_not_known_is_refused(tiny_config: Callable[..., ModelConfig]) -> None:
+    config = tiny_config()
+    object.__setattr__(config, "activation", "tanh")  # as if added after all else
+    with pytest.raises(NotImplementedError, match=r"^activation 'tanh' is not implemented here$"):
+        FeedForward(config)
+    ffn: Any = FeedForward(tiny_config())
+    ffn.activation = "tanh"
+    with pytest.raises(NotImplementedError, match="'tanh'"):
+        ffn(torch.randn(B, S, D))
 
 
 def test_dropout_falls_on_the_hidden_layer(tiny_config: Callable[..., ModelConfig]) -> None:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.attention import KeysValues, MultiHeadAttention
+from tfm.seq2seq.model.attention import MultiHeadAttention
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual, build_attention
 from tfm.seq2seq.model.masks import causal_mask
+from tfm.seq2seq.model.transformer import Transformer
 
 B, S, T, D = 2, 6, 4, 16
 
@@ -42,6 +43,15 @@ def test_pre_norm_normalises_what_the_sublayer_reads(
     x = torch.randn(B, S, D)
     expected = x + torch.sin(layer_norm(x, residual.norm, eps))
     torch.testing.assert_close(residual(x, torch.sin), expected, atol=1e-5, rtol=0)
+
+
+def test_a_norm_order_that_is_not_known_is_refused(tiny_config: Callable[..., ModelConfig]) -> None:
+    config = tiny_config()
+    object.__setattr__(config, "norm_order", "sandwich")  # as if added after all else
+    with pytest.raises(NotImplementedError, match=r"^norm_order 'sandwich' is not implemented here$"):
+        Residual(config)(torch.randn(B, S, D), torch.sin)
+    with pytest.raises(NotImplementedError, match="'sandwich'"):
+        Transformer(config, src_vocab_size=7, tgt_vocab_size=7, shared_vocab=True)
 
 
 def test_dropout_falls_on_the_sublayers_output_not_on_the_residual(tiny_config: Callable[..., ModelConfig]) -> None:
@@ -205,29 +215,3 @@ def test_each_sublayer_has_its_own_weights(tiny_config: Callable[..., ModelConfi
     parts = [layer.self_attn, layer.cross_attn, layer.self_attn_residual, layer.cross_attn_residual]
     parts += [layer.feed_forward, layer.feed_forward_residual]
     assert len(list(layer.parameters())) == sum(len(list(part.parameters())) for part in parts)
-
-
-class GrowingCache:
-    """The simplest cache: it appends along the positions."""
-
-    def __init__(self, memory: KeysValues, past: KeysValues) -> None:
-        self.memory = memory
-        self.keys, self.values = past
-
-    def append(self, keys_values: KeysValues) -> KeysValues:
-        self.keys = torch.cat([self.keys, keys_values[0]], dim=2)
-        self.values = torch.cat([self.values, keys_values[1]], dim=2)
-        return self.keys, self.values
-
-
-def test_with_a_cache_the_newest_position_sees_all_before_it(tiny_config: Callable[..., ModelConfig]) -> None:
-    layer = DecoderLayer(tiny_config())
-    y, z, src_mask = torch.randn(B, T, D), torch.randn(B, S, D), torch.arange(S) < 4
-    memory = layer.cross_attn.keys_values(z)
-    cache = GrowingCache(memory, past=layer.self_attn.keys_values(y[:, :-1]))
-
-    step = layer(y[:, -1:], memory, None, src_mask, cache)
-
-    whole = layer(y, memory, causal_mask(T), src_mask)
-    torch.testing.assert_close(step, whole[:, -1:], atol=1e-5, rtol=0)
-    torch.testing.assert_close((cache.keys, cache.values), layer.self_attn.keys_values(y))

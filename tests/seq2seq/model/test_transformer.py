@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.attention import KeysValues, MultiHeadAttention
+from tfm.seq2seq.model.attention import MultiHeadAttention
 from tfm.seq2seq.model.embedding import LearnedPositions
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual
 from tfm.seq2seq.model.transformer import Transformer, count_parameters
@@ -340,31 +340,6 @@ def test_keys_and_values_come_from_the_encoders_last_output_and_queries_from_the
         assert read_by_values.equal(memory)
     for [read_by_queries], [decoder_state] in zip(queries_of, before_cross_attention, strict=True):
         assert read_by_queries.equal(decoder_state)
-
-
-# One step at a time
-
-
-class GrowingCache:
-    """The simplest cache of one decoder layer: it appends along the positions."""
-
-    def __init__(self, memory: KeysValues) -> None:
-        self.memory = memory
-        self.past: list[KeysValues] = []
-
-    def append(self, keys_values: KeysValues) -> KeysValues:
-        self.past.append(keys_values)
-        keys, values = zip(*self.past, strict=True)
-        return torch.cat(keys, dim=2), torch.cat(values, dim=2)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_step_by_step_equals_all_at_once(build_model: BuildModel, variant: dict[str, object]) -> None:
-    model, src, tgt = build_model(output_bias=True, **variant), ragged_ids(7, 3), real_ids(2, 5)
-    memory, mask = model.encode(src), model.src_mask(src)
-    cache = [GrowingCache(layer.cross_attn.keys_values(memory)) for layer in decoder_layers(model)]
-    steps = [model.decode_step(tgt[:, t], t, cache, mask) for t in range(5)]
-    torch.testing.assert_close(torch.stack(steps, dim=1), model(src, tgt), atol=1e-5, rtol=0)
 
 
 # Output layer, tying

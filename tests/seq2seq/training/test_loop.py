@@ -9,8 +9,9 @@ from helpers.fixed_batches import PAIRS, FixedBatches, batch, build_model, make_
 from tfm.data.batching import make_batch
 from tfm.data.errors import TrainingDiverged
 from tfm.data.tokenizer import BOS_ID, EOS_ID
-from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
-from tfm.seq2seq.decoding.greedy import extend_greedily
+from tfm.seq2seq.decoding.fast import FastTransformer
+from tfm.seq2seq.decoding.greedy import Greedy
+from tfm.seq2seq.decoding.search import Task
 from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import Transformer
 from tfm.seq2seq.training.gradients import GradientBuffer
@@ -24,10 +25,10 @@ def test_one_batch_is_learnt_by_heart(precision: torch.dtype) -> None:
     make_updates(training)
     model.eval()
     with torch.inference_mode():
-        cache = DecoderCache(model, batch(0, 1, 2, 3).src)
-        found = extend_greedily(decoding_step(model), cache, max_lengths=[9] * 4, bos_id=BOS_ID, eos_id=EOS_ID)
-    assert [hypothesis.ids for hypothesis in found] == [tgt for _, tgt in PAIRS]
-    assert all(hypothesis.log_prob > -0.1 for hypothesis in found)
+        fast = FastTransformer(model)
+        found = Greedy()(fast, fast.encode(batch(0, 1, 2, 3).src), Task([9] * 4, BOS_ID, EOS_ID))
+    assert [hypothesis.ids for (hypothesis,) in found] == [tgt for _, tgt in PAIRS]
+    assert all(hypothesis.log_prob > -0.1 for (hypothesis,) in found)
 
 
 def test_accumulated_batches_give_the_gradient_of_one_batch_of_all_their_tokens() -> None:

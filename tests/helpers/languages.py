@@ -1,13 +1,12 @@
-"""A language without a model, small enough to enumerate."""
+"""Languages without a model, small enough to enumerate, and searches over them."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 
-import pytest
 import torch
 from torch import Tensor
 
-from tfm.seq2seq.decoding.search import SearchState
+from tfm.seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 
 BOS, EOS = -1, 0
 
@@ -51,13 +50,15 @@ class FakeState:
 
     def __init__(self, rows: list[tuple[int, list[int]]]) -> None:
         self.rows = rows
+        self.sentences = [sentence for sentence, _ in rows]
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        before = list(dict.fromkeys(sentence for sentence, _ in self.rows))
         self.rows = [self.rows[row] for row in rows.tolist()]
-        expected = before if sentences is None else [before[i] for i in sentences.tolist()]
-        each = len(self.rows) // max(len(expected), 1)
-        assert [s for s, _ in self.rows] == [s for s in expected for _ in range(each)], "reorder mixed sentences"
+        if sentences is not None:
+            self.sentences = [self.sentences[i] for i in sentences.tolist()]
+        each = len(self.rows) // max(len(self.sentences), 1)
+        expected = [sentence for sentence in self.sentences for _ in range(each)]
+        assert [sentence for sentence, _ in self.rows] == expected, "reorder mixed sentences"
 
 
 class CertainPath(FakeLanguage):
@@ -72,13 +73,23 @@ class CertainPath(FakeLanguage):
         return [0.0 if token == expected else float("-inf") for token in range(self.vocabulary)]
 
 
-@pytest.fixture(scope="session")
-def fake_language() -> Callable[[int, int], FakeLanguage]:
-    """Makes a language from a seed and the size of its vocabulary."""
-    return FakeLanguage
+def all_outputs(vocabulary: int, max_length: int, prefix: Sequence[int] = ()) -> list[list[int]]:
+    """All that can be said in at most `max_length` tokens, eos included but not written, beginning with a prefix."""
+    outputs: list[list[int]] = [list(prefix)]
+    for output in outputs:
+        if len(output) + 1 < max_length:
+            outputs.extend([*output, token] for token in range(1, vocabulary))
+    return outputs
 
 
-@pytest.fixture(scope="session")
-def certain_path() -> Callable[[list[int], int], CertainPath]:
-    """Makes a language of one sentence."""
-    return CertainPath
+def search_language(
+    search: Search,
+    language: FakeLanguage,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]] = (),
+    sentences: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """Searches for sentences of a language, 0, 1, .. unless named; each has its number as its key."""
+    numbers = range(len(limits)) if sentences is None else sentences
+    task = Task(limits, BOS, EOS, prefixes, [str(number) for number in numbers])
+    return search(language, language.state(*numbers), task)

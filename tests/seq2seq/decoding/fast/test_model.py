@@ -1,25 +1,26 @@
 """The Transformer written out for decoding against the plain one: every configuration, every movement of rows."""
 
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 import pytest
 import torch
+from helpers.full_pass import FullPass
 from torch import Tensor
 
-from tfm.seq2seq.decoding.beam import beam_search
-from tfm.seq2seq.decoding.cache import DecoderCache, decoding_step
-from tfm.seq2seq.decoding.greedy import extend_greedily
-from tfm.seq2seq.decoding.inference import InferenceModel
+from tfm.seq2seq.decoding import Beam, Greedy
+from tfm.seq2seq.decoding.fast import FastTransformer
+from tfm.seq2seq.decoding.fast import encoder as encoder_module
+from tfm.seq2seq.decoding.fast import memory as memory_module
+from tfm.seq2seq.decoding.fast.memory import FoldedMemory
+from tfm.seq2seq.decoding.search import Search, Task
 from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.model.config import Activation, NormOrder, Positions
 
 BOS, EOS = 2, 3
+KINDS = product(get_args(NormOrder), get_args(Activation), get_args(Positions))
 CHOICES: list[dict[str, Any]] = [
-    {},
-    {"norm_order": "pre"},
-    {"activation": "gelu", "norm_order": "pre"},
-    {"activation": "swiglu"},
-    {"positions": "learned"},
-    {"positions": "none"},
+    *({"norm_order": kind[0], "activation": kind[1], "positions": kind[2]} for kind in KINDS),
     {"attention_bias": False},
     {"attention_output_bias": False, "feed_forward_output_bias": False, "norm_eps": 0.0},
     {"attention_bias": False, "attention_output_bias": True, "activation": "swiglu", "feed_forward_output_bias": False},
@@ -49,9 +50,9 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
     model = build(**choices)
     targets = torch.randint(4, 17, (3, 40), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
-    inference = InferenceModel(model)
-    state = inference.encode(SRC)
-    stepwise = torch.stack([inference(targets[:, i], i, state).clone() for i in range(40)], dim=1)
+    fast = FastTransformer(model)
+    state = fast.encode(SRC)
+    stepwise = torch.stack([fast(targets[:, i], i, state).clone() for i in range(40)], dim=1)
     torch.testing.assert_close(stepwise, model(SRC, targets), atol=2e-5, rtol=1e-5)
 
 
@@ -60,15 +61,15 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
 def test_a_source_that_is_alone_is_no_other_than_in_company(choices: dict[str, Any]) -> None:
     """Its cross-attention is computed with other matrices; with padding it is not."""
     model = build(**choices)
-    inference = InferenceModel(model)
+    fast = FastTransformer(model)
     targets = torch.randint(4, 17, (1, 40), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
     longest = max(12 // max(model.config.num_heads - 1, 1), 1)
     fitting, too_long = (torch.arange(length)[None] % 13 + 4 for length in (longest, longest + 1))
     for src, folded in ((SRC[2:], True), (SRC[:1, :5], True), (SRC[:1], False), (fitting, True), (too_long, False)):
-        state = inference.encode(src)
-        assert state.is_folded == folded
-        stepwise = torch.stack([inference(targets[:, i], i, state).clone() for i in range(40)], dim=1)
+        state = fast.encode(src)
+        assert isinstance(state.memory, FoldedMemory) == folded
+        stepwise = torch.stack([fast(targets[:, i], i, state).clone() for i in range(40)], dim=1)
         torch.testing.assert_close(stepwise, model(src, targets), atol=2e-5, rtol=1e-5)
 
 
@@ -76,32 +77,32 @@ def test_a_source_that_is_alone_is_no_other_than_in_company(choices: dict[str, A
 @pytest.mark.parametrize("src", [SRC, SRC[2:]], ids=["together", "alone"])
 def test_it_computes_in_the_models_precision(src: Tensor) -> None:
     model = build(norm_order="pre").double()
-    inference = InferenceModel(model)
+    fast = FastTransformer(model)
     bos = torch.full((len(src),), BOS)
-    logits = inference(bos, 0, inference.encode(src))
+    logits = fast(bos, 0, fast.encode(src))
     torch.testing.assert_close(logits, model(src, bos[:, None])[:, 0], atol=1e-12, rtol=1e-12)
 
 
 def test_a_source_longer_than_the_model_reads_is_refused() -> None:
     with pytest.raises(ValueError, match="sequence of 81 tokens, but max_seq_len is 80"):
-        InferenceModel(build()).encode(torch.full((1, 81), 5))
+        FastTransformer(build()).encode(torch.full((1, 81), 5))
 
 
 @torch.no_grad()
 def test_rows_of_a_source_that_is_alone_exchange_their_past_and_are_dropped() -> None:
     model = build(norm_order="pre")
-    inference = InferenceModel(model)
+    fast = FastTransformer(model)
     src = SRC[2:]
-    state = inference.encode(src)
-    inference(torch.tensor([BOS]), 0, state)
+    state = fast.encode(src)
+    fast(torch.tensor([BOS]), 0, state)
     three = torch.tensor([0, 0, 0])
     state.reorder(three, three)  # as samples are drawn
-    inference(torch.tensor([5, 6, 7]), 1, state)
+    fast(torch.tensor([5, 6, 7]), 1, state)
     state.reorder(torch.tensor([2, 0, 2]))  # as hypotheses are chosen
-    inference(torch.tensor([8, 9, 10]), 2, state)
+    fast(torch.tensor([8, 9, 10]), 2, state)
     kept = torch.tensor([0, 2])
     state.reorder(kept, kept)
-    logits = inference(torch.tensor([11, 12]), 3, state)
+    logits = fast(torch.tensor([11, 12]), 3, state)
     targets = torch.tensor([[BOS, 7, 8, 11], [BOS, 7, 10, 12]])
     torch.testing.assert_close(logits, model(src.expand(2, -1), targets)[:, -1], atol=2e-5, rtol=1e-5)
 
@@ -115,27 +116,27 @@ def test_long_sources_and_many_of_them() -> None:
     for row, length in zip(src, lengths, strict=True):
         row[:length] = torch.randint(4, 17, (length,))
         row[length - 1] = EOS
-    inference = InferenceModel(model)
+    fast = FastTransformer(model)
     bos = torch.full((150,), BOS)
-    logits = inference(bos, 0, inference.encode(src))
+    logits = fast(bos, 0, fast.encode(src))
     torch.testing.assert_close(logits, model(src, bos[:, None])[:, 0], atol=2e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 def test_hypotheses_of_a_sentence_exchange_their_past_and_sentences_are_dropped() -> None:
     model = build()
-    inference = InferenceModel(model)
-    state = inference.encode(SRC)
+    fast = FastTransformer(model)
+    state = fast.encode(SRC)
     targets = torch.randint(4, 17, (3, 2), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
     for i in range(2):
-        inference(targets[:, i], i, state)
+        fast(targets[:, i], i, state)
     # two hypotheses each for the sentences 2 and 0
     state.reorder(torch.tensor([2, 2, 0, 0]), torch.tensor([2, 0]))
-    inference(torch.tensor([5, 6, 7, 8]), 2, state)
+    fast(torch.tensor([5, 6, 7, 8]), 2, state)
     # the second hypothesis of each sentence takes the place of both
     state.reorder(torch.tensor([1, 1, 3, 3]))
-    logits = inference(torch.tensor([9, 10, 11, 12]), 3, state)
+    logits = fast(torch.tensor([9, 10, 11, 12]), 3, state)
     rows = [(2, 6, 9), (2, 6, 10), (0, 8, 11), (0, 8, 12)]
     expected = torch.stack([model(SRC[[s]], torch.tensor([[*targets[s].tolist(), a, b]]))[0, -1] for s, a, b in rows])
     torch.testing.assert_close(logits, expected, atol=2e-5, rtol=1e-5)
@@ -143,35 +144,49 @@ def test_hypotheses_of_a_sentence_exchange_their_past_and_sentences_are_dropped(
 
 @torch.no_grad()
 @pytest.mark.parametrize("src", [SRC, SRC[2:]], ids=["together", "alone"])
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_both_models_find_the_same(beam_size: int, src: Tensor) -> None:
+@pytest.mark.parametrize("search", [Greedy(0.6), Beam(4, 0.6, 4)], ids=["greedy", "beam"])
+@pytest.mark.parametrize("prefixes", [[[], [], []], [[5, 6], [], [7] * 40]], ids=["free", "begun"])
+def test_both_models_find_the_same(search: Search, src: Tensor, prefixes: list[list[int]]) -> None:
     model, forbidden = build(norm_order="pre", output_bias=True), [0, 1, 2]
     model.output_layer.bias[EOS] = -9.0  # no early end
-    found = []
-    inference = InferenceModel(model, forbidden)
-    for step, state in (
-        (decoding_step(model, forbidden), DecoderCache(model, src)),
-        (inference, inference.encode(src)),
-    ):
-        ends: dict[str, Any] = {
-            "max_lengths": [9, 45, 70][-len(src) :],  # beyond the first room for past keys and values
-            "bos_id": BOS,
-            "eos_id": EOS,
-            "length_penalty": 0.6,
-        }
-        if beam_size == 1:
-            found.append([[one] for one in extend_greedily(step, state, **ends)])
-        else:
-            found.append(beam_search(step, state, beam_size=beam_size, n_best=beam_size, **ends))
-    plain, fast = found
-    assert max(len(one.ids) for row in plain for one in row) > 64
-    assert [[one.ids for one in row] for row in fast] == [[one.ids for one in row] for row in plain]
-    for one, other in zip(sum(fast, []), sum(plain, []), strict=True):  # noqa: RUF017
+    limits = [9, 45, 70]  # beyond the first room for past keys and values
+    task = Task(limits[-len(src) :], BOS, EOS, prefixes[-len(src) :])
+    plain, fast = FullPass(model, forbidden), FastTransformer(model, forbidden)
+    expected, found = search(plain, plain.encode(src), task), search(fast, fast.encode(src), task)
+    assert max(len(one.ids) for row in expected for one in row) > 64
+    assert [[one.ids for one in row] for row in found] == [[one.ids for one in row] for row in expected]
+    for one, other in zip(sum(found, []), sum(expected, []), strict=True):  # noqa: RUF017
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
 
 
 @torch.no_grad()
-def test_forbidden_tokens_are_impossible() -> None:
-    inference = InferenceModel(build(), [0, 5, 16])
-    logits: Tensor = inference(torch.tensor([BOS] * 3), 0, inference.encode(SRC))
-    assert logits.isinf().nonzero()[:, 1].tolist() == [0, 5, 16] * 3
+def test_forbidden_tokens_are_impossible_and_the_others_untouched() -> None:
+    model, forbidden = build(), [0, 5, 16]
+    bos = torch.tensor([BOS] * 3)
+    free, fast = FastTransformer(model), FastTransformer(model, [*forbidden, 5])
+    logits = fast(bos, 0, fast.encode(SRC))
+    assert logits.isinf().nonzero()[:, 1].tolist() == forbidden * 3
+    kept = [i for i in range(17) if i not in forbidden]
+    assert torch.equal(logits[:, kept], free(bos, 0, free.encode(SRC))[:, kept])
+
+
+@torch.no_grad()
+def test_sources_are_encoded_and_projected_once_and_once_per_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many hypotheses they have."""
+    sizes: dict[str, list[int]] = {"encode": [], "project": []}
+
+    def spy(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        def spied(self: object, tensor: Tensor, *others: Tensor) -> object:
+            sizes[name].append(len(tensor))
+            return original(self, tensor, *others)
+
+        monkeypatch.setattr(owner, name, spied)
+
+    spy(encoder_module.Encoder, "encode")
+    spy(memory_module.MemoryProjections, "project")
+    fast = FastTransformer(build(), [0, 1, 2])
+    found = Beam(4, n_best=4)(fast, fast.encode(SRC), Task([9, 7, 8], BOS, EOS))
+    assert max(len(hypothesis.ids) for sentence in found for hypothesis in sentence) > 2
+    assert sizes == {"encode": [3], "project": [3]}

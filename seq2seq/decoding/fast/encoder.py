@@ -1,0 +1,78 @@
+"""The encoder: sources to the memory that the decoder attends to."""
+
+from typing import cast
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from ...model import layers
+from ...model.transformer import Transformer
+from .weights import Embedding, EncoderLayer, SelfAttention, final_norm
+
+_MIN_KEYS = 16
+"""Sources are given at least so many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
+_ENCODED_TOGETHER = 64
+"""Sources, neighbours in the batch, that are encoded at once."""
+
+
+class Encoder:
+    """Source embedding and encoder layers.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        config = model.config
+        self._pad_id, self._heads = model.pad_id, config.num_heads
+        self._embedding = Embedding.of(model.src_embedding, config.positions)
+        self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.encoder.layers]
+        self._norm = final_norm(model.encoder.norm, config.norm_order)
+
+    def encode_alone(self, src: Tensor) -> Tensor:
+        """A single source (1, S), without padding, to (S, D)."""
+        return self._encode(src, None)
+
+    def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
+        """Sources, neighbours together, so that those in order of length need little padding.
+
+        Args:
+            src: (B, S).
+
+        Returns:
+            The memory (B, S or more, D), and what is to be added to the scores of attention to it, 0 at tokens and -inf
+            at padding, (B, S or more).
+        """
+        size, length = src.shape
+        mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
+        tokens = self._embedding.tokens
+        bias = tokens.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+        memory = tokens.new_zeros(*mask.shape, tokens.size(1))
+        for start in range(0, size, _ENCODED_TOGETHER):
+            group = slice(start, start + _ENCODED_TOGETHER)
+            longest = int(mask[group].sum(dim=1).max())
+            encoded = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
+            memory[group, :longest] = encoded.view(-1, longest, memory.size(2))
+        return memory, bias
+
+    def _encode(self, src: Tensor, bias: Tensor | None) -> Tensor:
+        """Encodes src (B, S) to (B * S, D); bias (B, S or more) is -inf at padding, if there is any."""
+        x = self._embedding(src).flatten(0, 1)
+        for attn, feed_forward in self._layers:
+            heads = self._attend(attn, attn.norm.before(x), src.size(0), bias)
+            x = attn.norm.after(attn.out.add_to(x, heads))
+            x = feed_forward(x)
+        return x if self._norm is None else self._norm(x)
+
+    def _attend(self, attn: SelfAttention, x: Tensor, size: int, bias: Tensor | None) -> Tensor:
+        """Self-attention of x (B * S, D), bias (B, S or more), to (B * S, H * d)."""
+        projected = attn.project(x).view(3, size, -1, self._heads, attn.weight.size(2) // self._heads)
+        k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
+        if bias is None:
+            weights = (q @ k.transpose(2, 3)).softmax(dim=-1)
+        else:
+            missing = bias.size(1) - q.size(2)
+            if missing:
+                k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
+            weights = (q @ k.transpose(2, 3)).add_(bias[:, None, None]).softmax(dim=-1)  # (B, H, S, S or more)
+        return (weights @ v).transpose(1, 2).reshape(x.size(0), -1)

@@ -1,0 +1,239 @@
+"""The weights of a `Transformer`, arranged for decoding: small tuples of tensors that know how to be applied.
+
+Each is made by its `of` from the module of the model that has the same name. Some tensors are copies, some are the
+model's own.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...model import embedding, feed_forward, layers
+from ...model.attention import MultiHeadAttention
+from ...model.config import Activation, ModelConfig, NormOrder, Positions, unknown
+
+
+class Linear(NamedTuple):
+    """x W + b, W stored as it is multiplied: a single row times it takes half the time."""
+
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def of(cls, *linears: nn.Linear) -> "Linear":
+        """Several projections of one input as one, zeros for a bias that is missing."""
+        weight = torch.cat([linear.weight for linear in linears]).t().contiguous()
+        return cls(weight, torch.cat([_bias(linear) for linear in linears]))
+
+    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """(N, in) to (N, out), written where `out` says."""
+        return torch.addmm(self.bias, x, self.weight, out=out)
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """The residual sum, in place: (N, out) and x (N, in) to (N, out)."""
+        return residual.addmm_(x, self.weight).add_(self.bias)
+
+
+def _bias(linear: nn.Linear) -> Tensor:
+    return linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
+
+
+class Norm(NamedTuple):
+    """LayerNorm, before or after a sub-layer."""
+
+    shape: tuple[int, ...]
+    weight: Tensor
+    bias: Tensor
+    eps: float
+    pre_norm: bool
+
+    @classmethod
+    def of(cls, norm: nn.LayerNorm, order: NormOrder) -> "Norm":
+        """The norm of a sub-layer."""
+        return cls(norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps, _is_before(order))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+    def before(self, x: Tensor) -> Tensor:
+        """What the sub-layer reads."""
+        return self(x) if self.pre_norm else x
+
+    def after(self, x: Tensor) -> Tensor:
+        """What the residual sum becomes."""
+        return x if self.pre_norm else self(x)
+
+
+def _is_before(order: NormOrder) -> bool:
+    match order:
+        case "pre":
+            return True
+        case "post":
+            return False
+        case _:
+            raise unknown("norm_order", order)
+
+
+def final_norm(norm: nn.Module, order: NormOrder) -> Norm | None:
+    """What a stack of layers ends in; None for post-norm layers, which need nothing more."""
+    if not _is_before(order):
+        return None
+    assert isinstance(norm, nn.LayerNorm)
+    return Norm.of(norm, order)
+
+
+class Embedding(NamedTuple):
+    """Vectors of tokens (V, D), to be multiplied by `scale`, and of positions (max_seq_len, D)."""
+
+    tokens: Tensor
+    scale: float
+    positions: Tensor
+
+    @classmethod
+    def of(cls, module: embedding.Embedding, positions: Positions) -> "Embedding":
+        """The embedding of one side."""
+        tokens = module.tokens.weight.detach()
+        return cls(tokens, module.scale, _position_vectors(module, positions))
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Sentences (B, S) to (B, S, D)."""
+        size, length = ids.shape
+        tokens = self.tokens.index_select(0, ids.flatten()).view(size, length, -1)
+        return torch.add(self.positions[:length], tokens, alpha=self.scale)
+
+
+def _position_vectors(module: embedding.Embedding, positions: Positions) -> Tensor:
+    match positions:
+        case "sinusoidal" | "learned":
+            assert module.positions is not None
+            return module.positions(module.max_seq_len).detach()
+        case "none":
+            tokens = module.tokens.weight
+            return tokens.new_zeros(1, 1).expand(module.max_seq_len, tokens.size(1))
+        case _:
+            raise unknown("positions", positions)
+
+
+class SelfAttention(NamedTuple):
+    """Weights (3, D, H * d) and biases (3, 1, H * d) of keys, values and queries, in this order."""
+
+    norm: Norm
+    weight: Tensor
+    bias: Tensor
+    out: Linear
+
+    @classmethod
+    def of(cls, attn: MultiHeadAttention, residual: layers.Residual, order: NormOrder) -> "SelfAttention":
+        """Self-attention of a layer, its narrower heads filled up with zeros."""
+        heads = attn.num_heads
+        width = max(attn.q_proj.out_features, attn.v_proj.out_features) // heads
+        k, v, q = Linear.of(attn.k_proj), Linear.of(attn.v_proj), _scaled_queries(attn)
+        return cls(
+            Norm.of(residual.norm, order),
+            torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
+            torch.stack([_heads_widened(linear.bias[None], heads, width) for linear in (k, v, q)]),
+            Linear(_heads_widened(attn.out_proj.weight, heads, width).t().contiguous(), _bias(attn.out_proj)),
+        )
+
+    def project(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """Keys, values and queries of x (N, D), (3, N, H * d), written where `out` says."""
+        return torch.baddbmm(self.bias, x.expand(3, -1, -1), self.weight, out=out)
+
+
+class CrossAttention(NamedTuple):
+    """What a decoder layer does itself; keys and values of the source are in `memory`."""
+
+    norm: Norm
+    q: Linear
+    out: Linear
+
+    @classmethod
+    def of(cls, attn: MultiHeadAttention, residual: layers.Residual, order: NormOrder) -> "CrossAttention":
+        """Cross-attention of a layer."""
+        return cls(Norm.of(residual.norm, order), _scaled_queries(attn), Linear.of(attn.out_proj))
+
+
+def _scaled_queries(attn: MultiHeadAttention) -> Linear:
+    """The projection of queries with 1 / sqrt(d_k) multiplied in."""
+    q, scale = Linear.of(attn.q_proj), math.sqrt(attn.q_proj.out_features // attn.num_heads)
+    return Linear(q.weight / scale, q.bias / scale)
+
+
+def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
+    """(.., H * narrow) to (.., H * width), each head filled up with zeros."""
+    x = x.unflatten(-1, (heads, -1))
+    return F.pad(x, (0, width - x.size(-1))).flatten(-2)
+
+
+class FeedForward(NamedTuple):
+    """The feed-forward network; for `swiglu` the gate is the first half of `linear_1`."""
+
+    norm: Norm
+    linear_1: Linear
+    linear_2: Linear
+    activation: Activation
+
+    @classmethod
+    def of(cls, module: feed_forward.FeedForward, residual: layers.Residual, config: ModelConfig) -> "FeedForward":
+        """The feed-forward network of a layer."""
+        gates: list[nn.Linear]
+        match config.activation:
+            case "relu" | "gelu":
+                gates = []
+            case "swiglu":
+                assert module.gate is not None
+                gates = [module.gate]
+            case _:
+                raise unknown("activation", config.activation)
+        linear_1, linear_2 = Linear.of(*gates, module.linear_1), Linear.of(module.linear_2)
+        return cls(Norm.of(residual.norm, config.norm_order), linear_1, linear_2, config.activation)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The whole sub-layer, (N, D) to (N, D), in place before a norm."""
+        hidden = self.linear_1(self.norm.before(x))
+        match self.activation:
+            case "relu":
+                hidden = hidden.relu_()
+            case "gelu":
+                hidden = F.gelu(hidden)
+            case "swiglu":
+                gate, hidden = hidden.chunk(2, dim=1)
+                hidden = F.silu(gate) * hidden
+            case _:
+                raise unknown("activation", self.activation)
+        return self.norm.after(self.linear_2.add_to(x, hidden))
+
+
+class EncoderLayer(NamedTuple):
+    """The sub-layers, in order."""
+
+    self_attn: SelfAttention
+    feed_forward: FeedForward
+
+    @classmethod
+    def of(cls, layer: layers.EncoderLayer, config: ModelConfig) -> "EncoderLayer":
+        """A layer of the encoder."""
+        return cls(
+            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config.norm_order),
+            FeedForward.of(layer.feed_forward, layer.feed_forward_residual, config),
+        )
+
+
+class DecoderLayer(NamedTuple):
+    """The sub-layers, in order."""
+
+    self_attn: SelfAttention
+    cross_attn: CrossAttention
+    feed_forward: FeedForward
+
+    @classmethod
+    def of(cls, layer: layers.DecoderLayer, config: ModelConfig) -> "DecoderLayer":
+        """A layer of the decoder."""
+        return cls(
+            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config.norm_order),
+            CrossAttention.of(layer.cross_attn, layer.cross_attn_residual, config.norm_order),
+            FeedForward.of(layer.feed_forward, layer.feed_forward_residual, config),
+        )

@@ -1,0 +1,106 @@
+"""The arranged weights compute what the modules compute that they were made from, and refuse what they do not know."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tfm.seq2seq.decoding.fast import FastTransformer
+from tfm.seq2seq.decoding.fast.weights import Embedding, FeedForward, Linear, Norm, final_norm
+from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.model.config import Activation, NormOrder, Positions
+from tfm.seq2seq.model.layers import EncoderLayer
+
+D = 12
+
+
+def build(**choices: Any) -> Transformer:
+    torch.manual_seed(1)
+    sizes: dict[str, Any] = {"d_model": D, "d_ff": 20, "num_heads": 2, "max_seq_len": 9}
+    config = ModelConfig(**{**sizes, "num_encoder_layers": 1, "num_decoder_layers": 1, **choices})
+    model = Transformer(config, src_vocab_size=17, tgt_vocab_size=17, shared_vocab=True).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+def encoder_layer(model: Transformer) -> EncoderLayer:
+    (layer,) = model.encoder.layers
+    assert isinstance(layer, EncoderLayer)
+    return layer
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("bias", [True, False])
+def test_projections_of_one_input_are_one_product(bias: bool) -> None:
+    linears, x, residual = [nn.Linear(D, 5, bias=bias), nn.Linear(D, 3)], torch.randn(4, D), torch.randn(4, 8)
+    expected = torch.cat([linear(x) for linear in linears], dim=1)
+    linear = Linear.of(*linears)
+    torch.testing.assert_close(linear(x), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(linear.add_to(residual.clone(), x), residual + expected, atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("order", get_args(NormOrder))
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_a_feed_forward_network_with_its_residual_connection(order: NormOrder, activation: Activation) -> None:
+    model = build(norm_order=order, activation=activation)
+    layer, x = encoder_layer(model), torch.randn(4, D)
+    expected = layer.feed_forward_residual(x, layer.feed_forward)
+    found = FeedForward.of(layer.feed_forward, layer.feed_forward_residual, model.config)(x.clone())
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("positions", get_args(Positions))
+def test_an_embedding_adds_its_positions(positions: Positions) -> None:
+    module, ids = build(positions=positions).src_embedding, torch.randint(17, (2, 5))
+    torch.testing.assert_close(Embedding.of(module, positions)(ids), module(ids), atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("order", get_args(NormOrder))
+def test_the_norm_at_the_end_of_a_stack(order: NormOrder) -> None:
+    module, x = build(norm_order=order).encoder.norm, torch.randn(4, D)
+    norm = final_norm(module, order)
+    assert (norm is None) == (order == "post")
+    torch.testing.assert_close(x if norm is None else norm(x), module(x))
+
+
+def fake(model: Transformer, **unknown: str) -> Transformer:
+    """A model with a value that was added to the configuration after all else."""
+    for name, value in unknown.items():
+        object.__setattr__(model.config, name, value)
+    return model
+
+
+@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "rotary"}, {"norm_order": "sandwich"}])
+def test_a_choice_that_is_not_known_is_refused(unknown: dict[str, str]) -> None:
+    ((name, value),) = unknown.items()
+    with pytest.raises(NotImplementedError, match=f"^{name} '{value}' is not implemented here$"):
+        FastTransformer(fake(build(), **unknown))
+
+
+def test_each_kind_of_weights_refuses_by_itself() -> None:
+    unknown: Any = "unheard-of"
+    model, x = build(), torch.randn(4, D)
+    layer, norm = encoder_layer(model), encoder_layer(model).feed_forward_residual.norm
+    modules = layer.feed_forward, layer.feed_forward_residual
+    known = FeedForward.of(*modules, model.config)
+    attempts = [
+        lambda: Norm.of(norm, unknown),
+        lambda: final_norm(norm, unknown),
+        lambda: Embedding.of(model.src_embedding, unknown),
+        lambda: FeedForward.of(*modules, fake(build(), activation=unknown).config),
+        lambda: known._replace(activation=unknown)(x),
+    ]
+    for attempt in attempts:
+        with pytest.raises(NotImplementedError, match="unheard-of"):
+            attempt()
+
+
+def test_weights_are_shared_where_they_need_not_be_arranged() -> None:
+    model = build()
+    tokens: Tensor = Embedding.of(model.src_embedding, "sinusoidal").tokens
+    assert tokens.data_ptr() == model.src_embedding.tokens.weight.data_ptr()
