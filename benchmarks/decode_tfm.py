@@ -12,7 +12,7 @@ def main() -> None:
     translator = Translator.load(options.run)
 
     def translate(texts: list[str], beam_size: int) -> list[str]:
-        found = translator.translate(texts, search=translator.decoding.search(beam_size, options.length_penalty))
+        found = translator.translate(texts, search=translator.search(beam_size, options.length_penalty))
         return [translation.text for translation in found]
 
     time_decoding(options, {"greedy": translate, "beam": translate})

@@ -79,7 +79,7 @@ def translate(
         keep_freed_memory()
         chunks = _chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        search = translator.decoding.search(beam_size, length_penalty, n_best)
+        search = translator.search(beam_size, length_penalty, n_best)
         if sampling is not None:
             search = replace(sampling, length_penalty=search.length_penalty)
 

@@ -1,11 +1,7 @@
 """How translations are searched for, unless a caller says otherwise. A plain dataclass: no torch."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from .beam import Beam
-    from .greedy import Greedy
+from typing import ClassVar
 
 LENGTH_PENALTY = 0.6
 """The default."""
@@ -39,26 +35,6 @@ class DecodingConfig:
             problems.append(f"max_length_offset must be at least 0, but is {self.max_length_offset}")
         if problems:
             raise ValueError("\n".join(problems))
-
-    def search(
-        self, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
-    ) -> "Greedy | Beam":
-        """The search for `n_best` hypotheses of each sentence.
-
-        Args:
-            beam_size: Hypotheses kept; 1 is greedy search. If not given, the run's, or `n_best` if that is more.
-            length_penalty: Alpha; the run's if not given.
-            n_best: How many hypotheses.
-
-        Raises:
-            ValueError: A value is out of range, or `n_best` exceeds the beam size given.
-        """
-        from .beam import Beam
-        from .greedy import Greedy
-
-        alpha = self.length_penalty if length_penalty is None else length_penalty
-        size = max(self.beam_size, n_best) if beam_size is None else beam_size
-        return Greedy(alpha) if size == n_best == 1 else Beam(size, alpha, n_best)
 
     def max_decode_len(self, src_length: int, max_seq_len: int) -> int:
         """Most pieces, eos included, that the translation of a source of this many pieces may have."""

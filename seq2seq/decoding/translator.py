@@ -16,8 +16,11 @@ from ..device import pick_device
 from ..model.transformer import Transformer
 from ..runs.directory import RunDirectory
 from ..runs.weights import load_model
+from .beam import Beam
 from .config import DecodingConfig
+from .defaults import build_search
 from .fast import FastTransformer
+from .greedy import Greedy
 from .search import Hypothesis, Search, SearchState, Task
 from .threads import on_all_cores
 
@@ -123,6 +126,16 @@ class Translator:
         translator.checkpoint = found
         return translator
 
+    def search(
+        self, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
+    ) -> Greedy | Beam:
+        """The run's own search, or with another beam size, length penalty or number of hypotheses.
+
+        Raises:
+            ValueError: A value is out of range, or `n_best` exceeds the beam size given.
+        """
+        return build_search(self.decoding, beam_size, length_penalty, n_best)
+
     def translate(
         self,
         texts: Sequence[str],
@@ -139,7 +152,7 @@ class Translator:
 
         Args:
             texts: Any strings.
-            beam_size: Hypotheses kept; 1 is greedy search. Short for `search=translator.decoding.search(beam_size)`.
+            beam_size: Hypotheses kept; 1 is greedy search. Short for `search=translator.search(beam_size)`.
             search: `Greedy`, `Sample` or `Beam`. Without it and without a beam size, the run's own search.
             prefixes: What the translations begin with: one beginning for each text, or a string for all of them; an
                 empty one leaves a translation free. The last word of a prefix may go on: `Haus` can become `Haustür`.
@@ -154,7 +167,7 @@ class Translator:
         """
         if search is not None and beam_size is not None:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
-        search = search or self.decoding.search(beam_size)
+        search = search or self.search(beam_size)
         starts = self._encode_prefixes(prefixes, len(texts))
         parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line, starts[line])]
         total = sum(len(part.ids) + 1 for part in parts) * search.rows

@@ -64,7 +64,7 @@ def evaluate_set(
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
-    search = translator.decoding.search(beam_size, length_penalty)
+    search = translator.search(beam_size, length_penalty)
     outputs: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]

@@ -171,7 +171,7 @@ def compare(
         key = search.beam_size, search.alpha
         if key not in ours:
             texts = [pairs[i][0] for i in fitting]
-            ours[key] = translator.translate(texts, search=decoding.search(search.beam_size, search.alpha))
+            ours[key] = translator.translate(texts, search=translator.search(search.beam_size, search.alpha))
         theirs = translate_pieces(export, sources, limits, search)
         bleu = score("bleu", [translation.text for translation in ours[key]], references).value
         export_bleu = score("bleu", _texts(translator, theirs), references).value

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.seq2seq.decoding import Beam, Greedy
 from tfm.seq2seq.decoding.config import DecodingConfig, check_n_best
 
 
@@ -44,33 +43,6 @@ def test_longest_output_fits_the_model_and_holds_eos(
 ) -> None:
     config = DecodingConfig(max_length_factor=factor, max_length_offset=offset)
     assert 1 <= config.max_decode_len(src_length, max_seq_len) <= max_seq_len
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ({}, Beam(3, 1.2)),
-        ({"beam_size": 1}, Greedy(1.2)),
-        ({"beam_size": 7, "length_penalty": 0.0}, Beam(7, 0.0)),
-        ({"n_best": 2}, Beam(3, 1.2, 2)),
-        ({"n_best": 8}, Beam(8, 1.2, 8)),  # the run's beam grows
-        ({"beam_size": 4, "n_best": 4}, Beam(4, 1.2, 4)),
-    ],
-)
-def test_a_search_takes_from_the_run_what_is_not_asked_for(asked: dict[str, Any], expected: Beam | Greedy) -> None:
-    assert DecodingConfig(beam_size=3, length_penalty=1.2).search(**asked) == expected
-
-
-def test_a_run_that_searches_greedily_does_so_unless_several_hypotheses_are_asked_for() -> None:
-    config = DecodingConfig(beam_size=1)
-    assert config.search() == Greedy(0.6)
-    assert config.search(n_best=2) == Beam(2, 0.6, 2)
-
-
-@pytest.mark.parametrize("asked", [{"beam_size": 0}, {"beam_size": 2, "n_best": 3}, {"n_best": 0}])
-def test_impossible_searches_are_refused(asked: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="must be at"):
-        DecodingConfig(beam_size=1).search(**asked)
 
 
 def test_no_more_than_a_beam_of_hypotheses() -> None:

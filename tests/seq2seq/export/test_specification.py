@@ -13,6 +13,7 @@ from helpers.pieces import EOS, FORBIDDEN, piece_names
 
 from tfm.data.padding import pad_sources
 from tfm.seq2seq.decoding import DecodingConfig
+from tfm.seq2seq.decoding.defaults import build_search
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 from tfm.seq2seq.export.specification import specify
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
@@ -74,7 +75,10 @@ def log_probs(model: Transformer, src: list[list[int]], tgt: list[list[int]]) ->
 
 @torch.inference_mode()
 def our_search(model: Transformer, src: list[list[int]], beam_size: int) -> list[list[Hypothesis]]:
-    step, search = FullPass(model, FORBIDDEN), DecodingConfig().search(beam_size, length_penalty=0, n_best=beam_size)
+    step, search = (
+        FullPass(model, FORBIDDEN),
+        build_search(DecodingConfig(), beam_size, length_penalty=0, n_best=beam_size),
+    )
     return search(step, step.encode(torch.from_numpy(pad_sources(src))), Task([LIMIT] * len(src), BOS, EOS))
 
 
