@@ -74,7 +74,7 @@ def build_trainer(
     from tfm.seq2seq.runs.products import DTYPES, layer_matrices, time_layers
     from tfm.seq2seq.training.config import TrainingConfig
     from tfm.seq2seq.training.loop import Trainer
-    from tfm.seq2seq.training.loss import TranslationLoss
+    from tfm.seq2seq.training.loss import NextTokenLoss
     from tfm.seq2seq.training.optimizer import Optimizer
 
     keep_freed_memory()
@@ -90,7 +90,7 @@ def build_trainer(
         optimizer=Optimizer(model, config, dtype=dtype),
         average=None,
         config=config,
-        loss=TranslationLoss(config.label_smoothing, dtype),
+        loss=NextTokenLoss(config.label_smoothing, dtype),
         provider=RandomBatches(lengths, tokens, vocab_size),
     )
 

@@ -1,9 +1,9 @@
-"""Where the lines to translate come from, in chunks: arguments, a file, a stream as it arrives, a terminal."""
+"""Lines in, lines out: from arguments, a file, a stream as it arrives or a terminal, in chunks; one line for each."""
 
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO
@@ -16,6 +16,44 @@ CHUNK_LINES = 1000
 
 Chunk = list[bytes | None]
 """Raw lines; None stands for one too long to be read whole."""
+
+
+def line_chunks(arguments: list[str] | None, path: Path | None, console: Console) -> Iterable[Chunk]:
+    """The lines of a command: its arguments, else a file, else standard input.
+
+    Raises:
+        DataError: The file cannot be read, or is not text.
+    """
+    if arguments:
+        return argument_lines(arguments)
+    return stdin_lines(console) if path is None else file_lines(path)
+
+
+def write_results(
+    work: Callable[[list[str], int], list[str]], chunks: Iterable[Chunk], stream: IO[str], console: Console
+) -> int:
+    """Writes a line for each line, chunk by chunk.
+
+    Args:
+        work: From lines, and the number of the first of them, to as many lines.
+        chunks: The lines; what is not UTF-8 becomes U+FFFD, which is said.
+        stream: Where the results go.
+        console: Hears what was wrong.
+
+    Returns:
+        How many lines were too long to be read whole.
+    """
+    line_number = bad_lines = too_long = 0
+    for chunk in chunks:
+        too_long += sum(raw is None for raw in chunk)
+        texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
+        bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in zip(chunk, texts, strict=True))
+        stream.writelines(line + "\n" for line in work(texts, line_number))
+        stream.flush()
+        line_number += len(texts)
+    if bad_lines:
+        console.warn(f"{bad_lines:,} lines were not valid UTF-8; what could not be read became U+FFFD")
+    return too_long
 
 
 def argument_lines(texts: list[str]) -> Iterator[Chunk]:

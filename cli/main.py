@@ -18,6 +18,7 @@ import typer
 from ..data.errors import ClosedPipe, Interrupted, TfmError
 from .evaluate import evaluate
 from .export import export
+from .generate import generate
 from .info import info
 from .libraries import leave_garbage, set_up_libraries
 from .tokenize import tokenize
@@ -60,7 +61,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (tokenize, train, translate, evaluate, info, export):
+for command in (tokenize, train, translate, generate, evaluate, info, export):
     app.command()(_flushing(command))
 
 

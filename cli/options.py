@@ -47,5 +47,9 @@ LengthPenalty = Annotated[
         help="Alpha of the GNMT length penalty. [default: the run's, usually 0.6]",
     ),
 ]
+Temperature = Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")]
+TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")]
+TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]

@@ -18,6 +18,11 @@ from .runs import RUNS
 PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
 
+TEXT_PRESET = "text-100k"
+"""Preset for a language model on own text."""
+
+_NO_DATA: dict[str, Any] = {key: [] for key in ("src", "tgt", "data", "text", "dev_src", "dev_tgt", "dev", "dev_text")}
+
 Section = dict[str, Any]
 
 
@@ -47,15 +52,15 @@ def training_settings(
     """
     data = {key: value for key, value in data.items() if value}
     training = {key: value for key, value in training.items() if value is not None}
-    own_data = not data.keys().isdisjoint({"src", "tgt", "data"})
+    own_data = not data.keys().isdisjoint({"src", "tgt", "data", "text"})
     if init_from is not None and config is None and not own_data and not (run and RunDirectory(run).has_begun):
-        raise UsageError("--init-from needs something to train on: give --src and --tgt, or --data")
+        raise UsageError("--init-from needs something to train on: give --src and --tgt, --data or --text")
     flags: Section = {"data": data, "training": training}
     for assignment in assignments:
         flags = merge(flags, parse_assignment(assignment))
     tree = _base(config, run, flags["data"] if data else None, say)
     if own_data:  # the user's data replace a preset's, and its validation set with them
-        tree = merge(tree, {"data": {"src": [], "tgt": [], "data": [], "dev_src": [], "dev_tgt": [], "dev": []}})
+        tree = merge(tree, {"data": _NO_DATA})
     if init_from is not None:
         tree = _with_sizes_of(tree, init_from)
     return parse_config(merge(_with_one_length(tree, flags["training"]), flags))
@@ -82,9 +87,12 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
     if data is None:
         return RunDirectory(run).settings() if run and RunDirectory(run).has_begun else load_config(TOY)
     named = parse_config({"data": data}).data
-    directory = default_run(None, named) if run is None and (named.src or named.data) else run
+    directory = default_run(None, named) if run is None and (named.src or named.data or named.text) else run
     if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
         return RunDirectory(directory).settings()
+    if named.text:
+        say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
+        return load_config(TEXT_PRESET)
     return load_config(_preset_for(open_corpus(named).count(), say))
 
 
@@ -110,9 +118,10 @@ def default_run(config: str | None, data: DataConfig) -> Path:
     """The directory if none is named: in `runs/`, after the configuration, or after the first file of data."""
     if config is not None:
         return RUNS / Path(config).stem
-    if not (data.data or data.src):
-        raise UsageError("there is nothing to train on: give --src and --tgt, or --data")
-    first = data.data[0] if data.data else data.src[0]
+    named = [*data.data, *data.src, *data.text]
+    if not named:
+        raise UsageError("there is nothing to train on: give --src and --tgt, --data or --text")
+    first = named[0]
     if first.startswith("hf:"):
         name, subset, *_ = parse_hub_spec(first)
         first = subset or name

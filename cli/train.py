@@ -33,6 +33,13 @@ def train(
     dev: Annotated[
         list[str] | None, typer.Option(metavar="SPEC", help="The validation set, in the notation of --data.")
     ] = None,
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
+    ] = None,
+    dev_text: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Validation text of a language model.")
+    ] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
@@ -56,12 +63,14 @@ def train(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Train a translator. Run the same command again to continue a run that was stopped.
+    """Train a translator or a language model. Run the same command again to continue a run that was stopped.
 
     Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files,
     the preset follows from the number of their pairs:
 
     tfm train --src train.en --tgt train.de
+
+    tfm train --text stories.txt
     """
     del debug
     started = time.monotonic()
@@ -71,7 +80,7 @@ def train(
     from .console import Console
     from .settings import default_run, training_settings
 
-    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
+    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
     console = Console()
     settings = training_settings(
@@ -120,9 +129,9 @@ def train(
     else:
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
         early = ", as validation had stopped improving" if result.stopped_early else ""
-        console.say(
-            f"finished at step {result.step:,}{best}{early}. Translate with: tfm translate --run {directory.quoted}"
-        )
+        verb = result.command.split()[-1].capitalize()
+        finished = f"finished at step {result.step:,}{best}{early}"
+        console.say(f"{finished}. {verb} with: {result.command} --run {directory.quoted}")
 
 
 def _describe(settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, console: "Console") -> None:

@@ -2,20 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BeamSize, Checkpoint, Debug, Device, Json, LengthPenalty, Run
+from .options import BeamSize, Checkpoint, Debug, Device, Json, LengthPenalty, Run, Seed, Temperature, TopK, TopP
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Sample, Translation
-    from .console import Console
-    from .lines import Chunk
+    from ..seq2seq.decoding import Translation
 
 
 def translate(
@@ -35,10 +32,10 @@ def translate(
     length_penalty: LengthPenalty = None,
     n_best: Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")] = False,
-    temperature: Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")] = None,
-    top_k: Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")] = None,
-    top_p: Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
     json_: Json = False,
     device: Device = "auto",
@@ -59,7 +56,9 @@ def translate(
     from ..seq2seq.interrupts import Interrupts
     from .console import Console
     from .libraries import importing
+    from .lines import line_chunks, write_results
     from .runs import find_run
+    from .sampling import make_sample
 
     console = Console()
     if text and input_:
@@ -69,7 +68,7 @@ def translate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     drawing = {name: value for name, value in drawing.items() if value is not None}
     _check_search_flags(sample, drawing, beam_size, n_best)
-    sampling = _sampling(drawing, n_best) if sample else None
+    sampling = make_sample(drawing, n_best) if sample else None
     directory = find_run(run, console)
     with Interrupts():
         with importing():
@@ -77,27 +76,20 @@ def translate(
             from ..seq2seq.device import keep_freed_memory
 
         keep_freed_memory()
-        chunks = _chunks(text, input_, console)
+        chunks = line_chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
         search = translator.search(beam_size, length_penalty, n_best)
         if sampling is not None:
             search = replace(sampling, length_penalty=search.length_penalty)
 
-        def translate_chunk(texts: list[str], first_line: int) -> list["Translation"]:
-            return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line)
+        def translate_chunk(texts: list[str], first_line: int) -> list[str]:
+            found = translator.translate(texts, search=search, prefixes=prefix, first_line=first_line)
+            return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
         with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-            too_long = _translate_lines(translate_chunk, chunks, stream, json_, console)
+            too_long = write_results(translate_chunk, chunks, stream, console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
-
-
-def _chunks(text: list[str] | None, path: Path | None, console: "Console") -> Iterable["Chunk"]:
-    from .lines import argument_lines, file_lines, stdin_lines
-
-    if text:
-        return argument_lines(text)
-    return stdin_lines(console) if path is None else file_lines(path)
 
 
 def _check_search_flags(sample: bool, drawing: dict[str, float], beam_size: int | None, n_best: int) -> None:
@@ -121,39 +113,6 @@ def _check_search_flags(sample: bool, drawing: dict[str, float], beam_size: int 
         except ValueError as error:
             message = f"--n-best {n_best} needs a --beam-size of at least {n_best}, but it is {beam_size}"
             raise UsageError(message) from error
-
-
-def _sampling(drawing: dict[str, float], samples: int) -> "Sample":
-    from ..data.errors import UsageError
-    from ..seq2seq.decoding import Sample
-
-    try:
-        return replace(Sample(samples=samples), **drawing)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def _translate_lines(
-    translate_chunk: Callable[[list[str], int], list["Translation"]],
-    chunks: Iterable["Chunk"],
-    stream: IO[str],
-    as_json: bool,
-    console: "Console",
-) -> int:
-    """Translates chunk by chunk; returns how many lines were too long to be read whole."""
-    line_number = bad_lines = too_long = 0
-    for chunk in chunks:
-        too_long += sum(raw is None for raw in chunk)
-        texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
-        bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in zip(chunk, texts, strict=True))
-        translations = translate_chunk(texts, line_number)
-        line_number += len(texts)
-        for text, translation in zip(texts, translations, strict=True):
-            stream.write((_as_json(text, translation) if as_json else translation.text) + "\n")
-        stream.flush()
-    if bad_lines:
-        console.warn(f"{bad_lines:,} lines were not valid UTF-8; what could not be read became U+FFFD")
-    return too_long
 
 
 def _as_json(text: str, translation: "Translation") -> str:

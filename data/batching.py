@@ -26,7 +26,7 @@ class Batch:
     """One padded batch; B sentences, S longest source, T longest target, both counting their special piece.
 
     Attributes:
-        src: (B, S) source ids, ending in eos.
+        src: (B, S) source ids, ending in eos; S is 0 where there are texts alone.
         tgt_in: (B, T) what the decoder reads: bos, then the target.
         tgt_out: (B, T) what it must predict: the target, then eos.
         num_tokens: Target positions that are not padding, eos included.
@@ -43,7 +43,8 @@ def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]]) -> Batc
     sources, targets = zip(*pairs, strict=True)
     tgt_in = pad(targets, before=[BOS_ID])
     tgt_out = pad(targets, after=[EOS_ID])
-    return Batch(pad_sources(sources), tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
+    src = pad_sources(sources) if any(map(len, sources)) else np.empty((len(sources), 0), np.int64)
+    return Batch(src, tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
 
 
 def plan_epoch(

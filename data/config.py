@@ -9,7 +9,7 @@ MAX_VOCAB_SIZE = 1_000_000
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the sentence pairs come from and which of them are kept."""
+    """Where the sentence pairs, or the texts of a language model, come from and which of them are kept."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -25,6 +25,10 @@ class DataConfig:
     """Pairs in one place: `toy`, a .tsv .csv .jsonl .parquet or .arrow file, `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
     dev: list[str] = field(default_factory=list)
     """The validation set in the same notation."""
+    text: list[str] = field(default_factory=list)
+    """Text files for a language model, one text per line; `toy` is the toy language's English side."""
+    dev_text: list[str] = field(default_factory=list)
+    """Validation text of a language model."""
     src_column: str = "src"
     """Column, JSON field or language code that holds the source in `data`."""
     tgt_column: str = "tgt"

@@ -11,6 +11,7 @@ from .files import sha256_bytes
 from .formats import format_of
 from .formats.format import Pair
 from .formats.lines import open_two_files
+from .formats.text import open_text
 
 __all__ = ["Corpus", "Pair", "dev_corpus", "first_pairs", "join_corpora", "open_corpus", "open_spec"]
 
@@ -24,12 +25,14 @@ class Corpus:
         identity: Changes whenever the text does; caches are filed under it.
         pairs: Opens the stream anew at each call.
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
+        text_only: The pairs have no source: each is a text for a language model.
     """
 
     name: str
     identity: str
     pairs: Callable[[], Iterator[Pair]]
     quick_count: Callable[[], int] | None = None
+    text_only: bool = False
 
     def count(self) -> int:
         """The number of pairs in the stream, blank ones included.
@@ -41,15 +44,23 @@ class Corpus:
 
 
 def open_corpus(config: DataConfig) -> Corpus:
-    """The corpus named by `src`/`tgt` or by `data`.
+    """The corpus named by `src`/`tgt`, by `data` or by `text`.
 
     Raises:
-        UsageError: Neither is given, or the two lists do not match.
+        UsageError: None is given, or two of them, or the two lists of files do not match.
         DataError: A file cannot be read (raised now where it can be seen now, else while streaming).
     """
+    if config.text:
+        if config.src or config.tgt or config.data:
+            raise UsageError(
+                "give either --text, for a language model, or pairs (--src and --tgt, or --data), not both"
+            )
+        return _texts(config, config.text, "train")
     corpus = _corpus(config, config.src, config.tgt, config.data, "train", ("src", "tgt", "data"))
     if corpus is None:
-        raise UsageError("no training data: give --src and --tgt, or --data, or leave all out for the toy language")
+        raise UsageError(
+            "no training data: give --src and --tgt, --data or --text; or leave all out for the toy language"
+        )
     return corpus
 
 
@@ -59,7 +70,19 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
     Raises:
         UsageError: The two lists of files do not match.
     """
+    pairs = config.dev_src or config.dev_tgt or config.dev
+    if config.text and pairs:
+        raise UsageError("the validation set of a language model is text: --dev-text")
+    if config.dev_text and not config.text:
+        raise UsageError("--dev-text goes with --text; for pairs use --dev-src and --dev-tgt, or --dev")
+    if config.dev_text:
+        return _texts(config, config.dev_text, "dev")
     return _corpus(config, config.dev_src, config.dev_tgt, config.dev, "dev", ("dev-src", "dev-tgt", "dev"))
+
+
+def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
+    skip_bad = config.bad_lines == "skip"
+    return join_corpora([Corpus(*open_text(spec, split, skip_bad=skip_bad), text_only=True) for spec in specs])
 
 
 def _corpus(
@@ -96,6 +119,7 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         identity,
         lambda: chain.from_iterable(part.pairs() for part in parts),
         lambda: sum(part.count() for part in parts),
+        text_only=parts[0].text_only,
     )
 
 
@@ -103,4 +127,4 @@ def first_pairs(corpus: Corpus, count: int) -> Corpus:
     """The first `count` pairs of a corpus, read once and held in memory; another identity if there are more."""
     pairs = list(islice(corpus.pairs(), count + 1))
     identity = corpus.identity if len(pairs) <= count else f"{corpus.identity} {count}"
-    return Corpus(corpus.name, identity, lambda: iter(pairs[:count]))
+    return Corpus(corpus.name, identity, lambda: iter(pairs[:count]), text_only=corpus.text_only)

@@ -4,7 +4,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
 def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
-    The same seed always holds out the same pairs of a corpus.
+    Of a corpus of texts alone, no text is on both sides. The same seed always holds out the same pairs of a corpus.
 
     Args:
         corpus: To split.
@@ -36,8 +36,21 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
     def identity(name: str) -> str:
         return sha256_bytes(f"{corpus.identity} {seed} {split.threshold} {name}".encode())
 
-    rest = Corpus(f"{corpus.name} (rest)", identity("rest"), lambda: _without(corpus.pairs(), split.rows))
-    return rest, Corpus(f"{corpus.name} (held out)", identity("held out"), lambda: iter(split.pairs))
+    rest = replace(
+        corpus,
+        name=f"{corpus.name} (rest)",
+        identity=identity("rest"),
+        pairs=lambda: _without(corpus.pairs(), split.rows),
+        quick_count=None,
+    )
+    held_out = replace(
+        corpus,
+        name=f"{corpus.name} (held out)",
+        identity=identity("held out"),
+        pairs=lambda: iter(split.pairs),
+        quick_count=None,
+    )
+    return rest, held_out
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,11 @@ class _Split:
 def _split(corpus: Corpus, seed: int) -> _Split:
     salt = zlib.crc32(f"{seed}\t".encode())
 
+    side = 1 if corpus.text_only else 0
+
     def rank(pair: Pair) -> int:
-        source = clean(pair[0])
-        return zlib.crc32(source.encode(), salt) if source else 2**32 - 1  # blank lines stay where they are
+        text = clean(pair[side])
+        return zlib.crc32(text.encode(), salt) if text else 2**32 - 1  # blank lines stay where they are
 
     ranks = np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32)
     size = min(math.ceil(HOLD_OUT_SHARE * len(ranks)), HOLD_OUT_PAIRS)

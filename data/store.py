@@ -43,11 +43,14 @@ class FilterReport:
     """Kept pairs that also stand in the validation set: a leak to warn of, not a reason to drop."""
     src_tokens: int = 0
     tgt_tokens: int = 0
+    text_only: bool = False
+    """The pairs are texts alone."""
 
     def __str__(self) -> str:
         dropped = {"empty": self.empty, "too long": self.too_long, "of very unequal length": self.unequal}
         said = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-        return f"{self.kept:,} of {self.read:,} pairs kept" + (f" (dropped: {said})" if said else "")
+        what = "texts" if self.text_only else "pairs"
+        return f"{self.kept:,} of {self.read:,} {what} kept" + (f" (dropped: {said})" if said else "")
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def build_store(
         DataError: Nothing usable in the corpus, or more than half of it empty.
         EnvironmentFault: Disk full or not writable.
     """
-    report = FilterReport()
+    report = FilterReport(text_only=corpus.text_only)
     with (
         staged_directory(directory) as staged,
         closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
@@ -189,6 +192,8 @@ def _kept(
     """The rows of a chunk that the store takes; all are counted."""
     pairs, src, tgt = chunk
     shorter, longer = np.minimum(src.lengths, tgt.lengths), np.maximum(src.lengths, tgt.lengths)
+    if report.text_only:
+        shorter = longer
     empty = shorter == 0
     too_long = ~empty & (longer > limits.max_tokens)
     unequal = ~empty & ~too_long & (longer > limits.max_length_ratio * shorter + 5)
@@ -235,8 +240,8 @@ def _record_batch(*sides: Rows) -> Any:
 
 def _check_usable(corpus: Corpus, report: FilterReport) -> None:
     if not report.kept:
-        raise DataError(f"{corpus.name} has no usable pair: {report}")
-    if report.empty > report.read / 2:
+        raise DataError(f"{corpus.name} has no usable {'text' if corpus.text_only else 'pair'}: {report}")
+    if report.empty > report.read / 2 and not corpus.text_only:  # a text may have a blank line after each other line
         raise DataError(
             f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"
         )

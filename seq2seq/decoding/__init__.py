@@ -9,6 +9,7 @@
     fast/       the model written out for decoding, whose step a search calls
     threads     one batch for each core
     translator  text to text: tokenize, search, detokenize
+    generator   a beginning to a text, by a language model
 
 from tfm.seq2seq.decoding import Beam, Translator
 translator = Translator.load("runs/toy")
@@ -23,14 +24,26 @@ from .config import DecodingConfig
 
 if TYPE_CHECKING:
     from .beam import Beam
+    from .generator import Generation, Generator
     from .greedy import Greedy
     from .sampling import Sample
     from .translator import Translation, Translator
 
-__all__ = ["Beam", "DecodingConfig", "Greedy", "Sample", "Translation", "Translator"]
+__all__ = [
+    "Beam",
+    "DecodingConfig",
+    "Generation",
+    "Generator",
+    "Greedy",
+    "Sample",
+    "Translation",
+    "Translator",
+]
 
 _MODULES = {
     "Beam": "beam",
+    "Generation": "generator",
+    "Generator": "generator",
     "Greedy": "greedy",
     "Sample": "sampling",
     "Translation": "translator",

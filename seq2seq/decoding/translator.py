@@ -13,13 +13,14 @@ from ...data.padding import pad_sources
 from ...data.sentences import split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..device import pick_device
-from ..model.transformer import Transformer
+from ..model.decoder_only import DecoderOnly
+from ..model.encoder_decoder import Transformer
 from ..runs.directory import RunDirectory
 from ..runs.weights import load_model
 from .beam import Beam
 from .config import DecodingConfig
 from .defaults import build_search
-from .fast import FastTransformer
+from .fast import arrange
 from .greedy import Greedy
 from .search import Hypothesis, Search, SearchState, Task
 from .threads import on_all_cores
@@ -82,7 +83,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Transformer | DecoderOnly,
         tokenizer: Tokenizer,
         decoding: DecodingConfig | None = None,
         *,
@@ -95,7 +96,7 @@ class Translator:
         self.device = next(model.parameters()).device
         self.checkpoint: Path | None = None
         """Where the model was loaded from, if it was."""
-        self._model = FastTransformer(model, tokenizer.tgt.forbidden_ids())
+        self._model = arrange(model, tokenizer.tgt.forbidden_ids())
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -117,10 +118,13 @@ class Translator:
 
         Raises:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
+            UsageError: The model is no translator.
         """
         directory = RunDirectory(run)
         found = directory.find_checkpoint(checkpoint, warn=warn)
         model, description = load_model(found, device=pick_device(device))
+        description.require("translator", run)
+        assert isinstance(model, Transformer | DecoderOnly)
         tokenizer = directory.load_tokenizer(description.tokenizer_sha256)
         translator = cls(model, tokenizer, description.decoding_config(), warn=warn)
         translator.checkpoint = found

@@ -3,15 +3,13 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-from ..model.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,11 @@ class SetLoss:
 
 
 @torch.inference_mode()
-def evaluate_loss(model: Transformer, batches: Iterable[TensorBatch]) -> SetLoss:
+def evaluate_loss(model: Any, batches: Iterable[TensorBatch]) -> SetLoss:
     """Mean cross-entropy of the references.
 
     Args:
-        model: In evaluation mode.
+        model: One that predicts the next token, in evaluation mode.
         batches: The set.
     """
     total, num_tokens = 0.0, 0

@@ -14,7 +14,7 @@ from typing import Any
 from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, staged_directory, write_file
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
-from ..model.transformer import Transformer
+from ..model.encoder_decoder import Transformer
 from ..runs.checkpoint import ModelDescription
 from ..runs.directory import RunDirectory
 from ..runs.weights import load_model
@@ -69,6 +69,7 @@ def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quan
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
     if reasons := why_not_exportable(model.config, vocab_size=largest):
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
+    assert isinstance(model, Transformer)
     with staged_directory(output) as staged:
         _write_model(model, tokenizer, staged, quantization)
         tokenizer.save(staged / "tokenizer")

@@ -24,16 +24,18 @@ _MAX_BYTES = 2**32 - 1  # of one matrix: its size is written in 32 bits
 
 
 def why_not_exportable(config: ModelConfig, *, vocab_size: int = 1) -> list[str]:
-    """The reasons why a model cannot be exported to CTranslate2; empty for every model of usual size.
+    """The reasons why a model cannot be exported to CTranslate2; empty for every encoder-decoder of usual size.
 
-    Every choice of `ModelConfig` has its equivalent: no positions are a table of zeros, and heads whose d_k and d_v
-    differ are filled up with zeros. What remains are the sizes that the file format can write.
+    Every other choice of `ModelConfig` has its equivalent: no positions are a table of zeros, and heads whose d_k and
+    d_v differ are filled up with zeros. What remains are the sizes that the file format can write.
 
     Args:
         config: The model.
         vocab_size: Of the larger vocabulary.
     """
     reasons: list[str] = []
+    if config.architecture != "encoder_decoder":
+        return [f"tfm export writes encoder-decoders, and this is a {config.architecture} model"]
     if config.num_heads > _MAX_HEADS:
         reasons.append(f"num_heads is {config.num_heads:,}, and CTranslate2 takes at most {_MAX_HEADS:,}")
     heads = config.num_heads * max(config.key_size, config.value_size)

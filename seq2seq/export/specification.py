@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from ..model.attention import MultiHeadAttention
 from ..model.config import Activation, ModelConfig, NormOrder, Positions, unknown
 from ..model.embedding import Embedding, LearnedPositions, sinusoidal_positions
+from ..model.encoder_decoder import Transformer
 from ..model.feed_forward import FeedForward
 from ..model.layers import DecoderLayer, EncoderLayer, Residual
-from ..model.transformer import Transformer
 from .limits import MIN_POSITIONS
 
 FORBIDDEN_LOGIT = -1e4
@@ -95,7 +95,7 @@ def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelC
 
 def _positions(embedding: Embedding, positions: Positions) -> Array:
     """The position vectors as a table: ours, never CTranslate2's own, whose sinusoids are arranged otherwise."""
-    length, d_model = max(embedding.max_seq_len, MIN_POSITIONS), embedding.tokens.embedding_dim
+    length, d_model = max(embedding.num_positions, MIN_POSITIONS), embedding.tokens.embedding_dim
     match positions:
         case "learned":
             assert isinstance(embedding.positions, LearnedPositions)

@@ -1,4 +1,4 @@
-"""The Transformer of Vaswani et al. (2017), equation by equation. Read in this order:
+"""The Transformer of Vaswani et al. (2017), equation by equation, and three machines made of it. Read in this order:
 
     config        the sizes and choices
     masks         who may attend to whom
@@ -6,7 +6,12 @@
     attention     softmax(Q K^T / sqrt(d_k)) V, and many heads of it
     feed_forward  max(0, x W_1 + b_1) W_2 + b_2
     layers        residual + LayerNorm around the sub-layers
-    transformer   N encoder layers, M decoder layers, the output layer
+    stacks        N layers on top of each other
+
+Then one module for each machine, made of these:
+
+    encoder_decoder   source and target meet in cross-attention: translates
+    decoder_only      source and target are one sequence, or there is a text alone: translates, or continues text
 
 Shapes, in every docstring: B sentences, S source length, T target length, V vocabulary, D = d_model, H heads,
 batch first. A mask is True where attending is allowed.
@@ -20,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from .config import ModelConfig
 
 if TYPE_CHECKING:
-    from .transformer import Transformer
+    from .encoder_decoder import Transformer
 
 __all__ = ["ModelConfig", "Transformer"]
 
@@ -28,7 +33,7 @@ __all__ = ["ModelConfig", "Transformer"]
 def __getattr__(name: str) -> Any:
     # Late, so that reading a configuration does not load torch.
     if name == "Transformer":
-        from .transformer import Transformer
+        from .encoder_decoder import Transformer
 
         return Transformer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,13 +3,24 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Never, get_args
 
-_SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers", "max_seq_len")
+_SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
 _LARGEST = 10_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
+Architecture = Literal["encoder_decoder", "decoder_only"]
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "none"]
-_CHOICES = {"norm_order": get_args(NormOrder), "activation": get_args(Activation), "positions": get_args(Positions)}
+_CHOICES = {
+    "architecture": get_args(Architecture),
+    "norm_order": get_args(NormOrder),
+    "activation": get_args(Activation),
+    "positions": get_args(Positions),
+}
+_STACKS: dict[str, set[str]] = {
+    "encoder_decoder": {"num_encoder_layers", "num_decoder_layers"},
+    "decoder_only": {"num_decoder_layers"},
+}
+"""Which layers an architecture has."""
 
 
 def unknown(setting: str, value: Never) -> NotImplementedError:
@@ -22,9 +33,13 @@ def unknown(setting: str, value: Never) -> NotImplementedError:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Sizes and choices of one encoder-decoder. The defaults are the base model of Vaswani et al. (2017), table 3."""
+    """Sizes and choices of one Transformer. The defaults are the base model of Vaswani et al. (2017), table 3."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    architecture: Architecture = "encoder_decoder"
+    """`encoder_decoder` translates; `decoder_only` translates, or continues text (`data.text`). What a machine does not
+    have has 0 layers."""
 
     d_model: int = 512
     """Width of the residual stream, D."""
@@ -79,6 +94,7 @@ class ModelConfig:
             if size is not None and not least <= size <= _LARGEST:
                 bound = f"at least {least}" if size < least else f"at most {_LARGEST}"
                 problems.append(f"{name} must be {bound}, but is {size}")
+        problems += self._wrong_layers()
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
@@ -97,6 +113,21 @@ class ModelConfig:
             problems.append(f"d_model must be even for sinusoidal positions, but is {self.d_model}")
         if problems:
             raise ValueError("\n".join(problems))
+
+    def _wrong_layers(self) -> list[str]:
+        """What is wrong with the numbers of layers."""
+        if self.architecture not in _STACKS:
+            return []  # said elsewhere
+        problems: list[str] = []
+        for name in ("num_encoder_layers", "num_decoder_layers"):
+            count = getattr(self, name)
+            if name in _STACKS[self.architecture]:
+                if not 1 <= count <= _LARGEST:
+                    bound = "at least 1" if count < 1 else f"at most {_LARGEST}"
+                    problems.append(f"{name} must be {bound}, but is {count}")
+            elif count != 0:
+                problems.append(f"{name} must be 0, for {self.architecture} has none, but is {count}")
+        return problems
 
     def without_dropout(self) -> "ModelConfig":
         """The same model, its dropout rates 0: all that its weights depend on. Dropout may change between trainings."""

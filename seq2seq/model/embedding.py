@@ -67,13 +67,13 @@ class LearnedPositions(nn.Module):
         return self.weight[:length]
 
 
-def build_positions(config: ModelConfig) -> nn.Module | None:
-    """The position vectors that the configuration names, or None for a model blind to order."""
+def build_positions(config: ModelConfig, length: int) -> nn.Module | None:
+    """So many position vectors, of the kind that the configuration names; None for a model blind to order."""
     match config.positions:
         case "sinusoidal":
-            return SinusoidalPositions(config.max_seq_len, config.d_model)
+            return SinusoidalPositions(length, config.d_model)
         case "learned":
-            return LearnedPositions(config.max_seq_len, config.d_model)
+            return LearnedPositions(length, config.d_model)
         case "none":
             return None
         case _:
@@ -88,33 +88,35 @@ class Embedding(nn.Module):
     Args:
         tokens: The (V, D) table; shared with other modules if tied.
         config: Says whether to scale, and which positions to add.
+        num_positions: How many there are; `max_seq_len` if not given.
     """
 
-    def __init__(self, tokens: nn.Embedding, config: ModelConfig) -> None:
+    def __init__(self, tokens: nn.Embedding, config: ModelConfig, num_positions: int | None = None) -> None:
         super().__init__()
         self.tokens = tokens
-        self.positions = build_positions(config)
+        self.num_positions = num_positions or config.max_seq_len
+        self.positions = build_positions(config, self.num_positions)
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-        self.max_seq_len = config.max_seq_len
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def forward(self, ids: Tensor, positions: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
         """Embeds sentences.
 
         Args:
             ids: (B, T) token ids.
+            positions: (B, T) where each token stands; 0, 1, .. in each row if not given.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: Positions are learned, and T is more than `max_seq_len`.
+            ValueError: Positions are learned, and T is more than there are.
         """
-        length = ids.size(1)
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
-            x = x + self.positions(length).to(x.dtype)
+            vectors = self.positions(ids.size(1))  # (T, D)
+            x = x + (vectors if positions is None else vectors[positions]).to(x.dtype)
         return self.dropout(x)
 
 

@@ -11,11 +11,11 @@ from ...data.tokenizer import Tokenizer
 from ..training.batches import Group
 from ..training.config import TrainingConfig
 from ..training.loop import Trainer
-from ..training.loss import TranslationLoss
 from ..training.optimizer import Optimizer
 from ..training.progress import Progress
 from ..training.randomness import seed_torch
 from .checkpoint import FORMAT_VERSION, ModelDescription
+from .machine import build_loss, purpose_of
 from .prepare import StoreBatches, subword_dropout
 from .weights import build_model
 
@@ -26,7 +26,7 @@ def describe_model(settings: RunConfig, tokenizer: Tokenizer) -> ModelDescriptio
         format=FORMAT_VERSION,
         tfm_version=metadata.version("tfm"),
         model=asdict(settings.model),
-        src_vocab_size=len(tokenizer.src),
+        src_vocab_size=0 if purpose_of(settings) == "language model" else len(tokenizer.src),
         tgt_vocab_size=len(tokenizer.tgt),
         shared_vocab=tokenizer.joint,
         tokenizer_sha256=tokenizer.sha256,
@@ -70,7 +70,7 @@ def build_trainer(
         optimizer=Optimizer(model, config, group=group, dtype=muon_dtype),
         average=None,
         config=config,
-        loss=TranslationLoss(config.label_smoothing, dtype),
+        loss=build_loss(description, config, dtype),
         provider=StoreBatches(store, config, device, dropout),
         progress=progress,
         group=group,

@@ -17,12 +17,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ...data.errors import EnvironmentFault, ModelError
+from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ..decoding.config import DecodingConfig
-from ..model.config import ModelConfig
+from ..model.config import ModelConfig, unknown
 
 FORMAT_VERSION = 1
 _MAX_JSON_BYTES = 1_000_000
@@ -41,6 +41,14 @@ def checkpoint_step(directory: Path) -> int:
     return int(match[1]) if match else -1
 
 
+Purpose = Literal["translator", "language model"]
+COMMANDS: dict[Purpose, str] = {
+    "translator": "tfm translate",
+    "language model": "tfm generate",
+}
+"""The command that puts a machine to use."""
+
+
 @dataclass(frozen=True)
 class ModelDescription:
     """The content of `model.json`."""
@@ -49,6 +57,7 @@ class ModelDescription:
     tfm_version: str
     model: dict[str, Any]
     src_vocab_size: int
+    """Pieces of the source vocabulary; 0 where there is no source, in a language model."""
     tgt_vocab_size: int
     shared_vocab: bool
     tokenizer_sha256: str
@@ -59,6 +68,30 @@ class ModelDescription:
     def model_config(self) -> ModelConfig:
         """Sizes and choices of the model."""
         return ModelConfig(**self.model)
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the model was trained to do."""
+        match self.model_config().architecture:
+            case "encoder_decoder":
+                return "translator"
+            case "decoder_only":
+                return "translator" if self.src_vocab_size else "language model"
+            case other:
+                raise unknown("architecture", other)
+
+    def require(self, purpose: Purpose, run: object) -> None:
+        """Refuses to use the model for anything else than what it was trained for.
+
+        Args:
+            purpose: What it is to be used for.
+            run: What the user calls it.
+
+        Raises:
+            UsageError: It was trained for something else; says which command is for that.
+        """
+        if self.purpose != purpose:
+            raise UsageError(f"{run} is a {self.purpose}, and this needs a {purpose}; use {COMMANDS[self.purpose]}")
 
     def decoding_config(self) -> DecodingConfig:
         """The run's decoding defaults."""

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import torch
+
 from ...data.errors import ModelError
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
-from ..model.transformer import count_parameters
-from .checkpoint import checkpoint_step, read_description, read_state
+from .checkpoint import ModelDescription, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
+from .weights import build_model, count_parameters
 
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
@@ -34,7 +36,8 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     return {
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
-        "parameters": count_parameters(config, **sizes),
+        "machine": f"{description.purpose} ({config.architecture})",
+        "parameters": _count_parameters(description),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
@@ -59,6 +62,12 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             for path, reason in checkpoints.items()
         ],
     }
+
+
+def _count_parameters(description: ModelDescription) -> int:
+    """Of the model, without allocating it."""
+    with torch.device("meta"):
+        return count_parameters(build_model(description))
 
 
 def _exportable(config: ModelConfig, vocab_size: int) -> str:

@@ -41,7 +41,7 @@ _FREE_KEYS = {
     "keep_checkpoints",
 }
 """Settings of `training` that may change while a run goes on; tfm warns where the result will not be bit for bit."""
-_FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev"}
+_FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_text"}
 """Settings of `data` that name files. Files may be moved: their content is compared when they are read."""
 
 

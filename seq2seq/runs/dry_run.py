@@ -12,7 +12,7 @@ from .assemble import describe_model
 from .directory import RunDirectory
 from .prepare import StoreBatches, prepare_data
 from .setup import check_device, divide_update
-from .weights import build_model
+from .weights import build_model, count_parameters
 
 
 def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) -> list[str]:
@@ -30,7 +30,7 @@ def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) 
         joint = prepared.tokenizer.joint
         with torch.device("meta"):
             built = build_model(describe_model(settings, prepared.tokenizer))
-        parameters, division = built.num_parameters(), divide_update(config, built, device)
+        parameters, division = count_parameters(built), divide_update(config, built, device)
         batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
         steps = -(-batches // config.grad_accum_steps)
         report = prepared.train.report

@@ -19,7 +19,7 @@ from ..training.optimizer import MovingAverage
 from ..training.progress import Progress
 from ..training.schedule import same_up_to
 from .assemble import build_trainer
-from .checkpoint import ModelDescription, checkpoint_step, read_description, read_state
+from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, check_tokenizer
 from .log import RunLog
 from .plan import Plan
@@ -27,8 +27,8 @@ from .prepare import PreparedData, StoreBatches, subword_dropout
 from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
-from .validation import Validator
-from .weights import load_weights, model_tensors, read_tensors, write_checkpoint
+from .validation import TextValidator, TranslationValidator, Validator
+from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class TrainingResult:
         step: Its last step.
         best_step, best_score: Where validation scored highest.
         stopped_early: Validation had stopped improving.
+        command: The command that puts the model to use.
         how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
     """
 
@@ -46,6 +47,7 @@ class TrainingResult:
     best_step: int
     best_score: float | None
     stopped_early: bool
+    command: str
     how_to_go_on: str | None = None
 
     @property
@@ -184,9 +186,9 @@ class Leader:
         """Says what will be trained, and warns of what the user may not expect."""
         precision = describe_precision(self.setup.dtype, self.device)
         steps = f"as many steps as fit {self.config.max_time}" if self.plan.pending else f"{self.plan.limit:,} steps"
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        parameters = f"{count_parameters(self.model):,} parameters"
         self.reporter.say(
-            f"{parameters:,} parameters on {self.device} ({precision}, {self.setup.division}); {steps}"
+            f"{parameters} on {self.device} ({precision}, {self.setup.division}); {steps}"
             + (f", continuing at step {self.progress.step:,}" if self.progress.step else "")
         )
         shares = self.config.grad_accum_steps * self.setup.division.parts
@@ -223,15 +225,7 @@ class Leader:
     # --- during ---
 
     def _run_session(self, *, validate_first: bool) -> None:
-        validator = Validator(
-            tokenizer=self.prepared.tokenizer,
-            decoding=self.settings.decoding,
-            config=self.config,
-            batches=StoreBatches(self.prepared.dev, self.config, self.device).all,
-            pairs=self.prepared.dev_pairs,
-            reporter=self.reporter,
-            stop_requested=lambda: self.interrupts.received,
-        )
+        validator = self._validator()
         hooks = Hooks(
             validate=lambda: validator(self.model, self.progress.step),
             save=self._save,
@@ -252,6 +246,30 @@ class Leader:
             raise TrainingDiverged(f"{error}{good}") from error
         finally:
             self.log.close()
+
+    def _validator(self) -> Validator:
+        """What scores the model midway."""
+        batches = StoreBatches(self.prepared.dev, self.config, self.device).all
+        match self.description.purpose:
+            case "translator":
+                return TranslationValidator(
+                    tokenizer=self.prepared.tokenizer,
+                    decoding=self.settings.decoding,
+                    config=self.config,
+                    batches=batches,
+                    pairs=self.prepared.dev_pairs,
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
+            case "language model":
+                return TextValidator(
+                    tokenizer=self.prepared.tokenizer,
+                    max_pieces=self.settings.model.max_seq_len - 1,
+                    batches=batches,
+                    texts=[text for _, text in self.prepared.dev_pairs],
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
 
     def _save(self) -> None:
         """Writes a checkpoint of where training stands, and removes old ones."""
@@ -282,8 +300,14 @@ class Leader:
 
     def _result(self, how_to_go_on: str | None = None) -> TrainingResult:
         progress = self.progress
-        best = progress.best_step, progress.best_score
-        return TrainingResult(progress.step, *best, progress.stopped_early, how_to_go_on)
+        return TrainingResult(
+            step=progress.step,
+            best_step=progress.best_step,
+            best_score=progress.best_score,
+            stopped_early=progress.stopped_early,
+            command=COMMANDS[self.description.purpose],
+            how_to_go_on=how_to_go_on,
+        )
 
 
 def _words(environment: dict[str, Any]) -> str:

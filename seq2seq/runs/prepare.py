@@ -21,6 +21,7 @@ from ..model.config import ModelConfig
 from ..reporter import Reporter
 from ..training.config import TrainingConfig
 from .directory import RunDirectory
+from .machine import check_machine, check_vocabulary
 from .state import Saved
 
 MAX_DEV_PAIRS = 20_000
@@ -66,6 +67,7 @@ def prepare_data(
         DataError: Text that cannot be used, or is not that of the run.
         UsageError: Settings that contradict each other or what the run already holds.
     """
+    check_machine(settings)
     train, whole_dev = open_corpora(settings, run.cache, reporter)
     dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
     limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
@@ -77,6 +79,7 @@ def prepare_data(
             " what was learned)"
         )
     tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved is not None, reporter)
+    check_vocabulary(settings, tokenizer)
     if dev.identity != whole_dev.identity:
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
     dev_pairs = _dev_pairs(dev)
@@ -134,7 +137,9 @@ def _tokenizer(
 
 
 def _dev_pairs(dev: Corpus) -> list[Pair]:
-    pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
+    pairs = [(src, tgt) for src, tgt in dev.pairs() if (dev.text_only or clean(src)) and clean(tgt)]
+    if not pairs and dev.text_only:
+        raise DataError(f"{dev.name} has no usable text; name a validation text with --dev-text")
     if not pairs:
         raise DataError(f"{dev.name} has no usable pair; name a validation set with --dev-src and --dev-tgt, or --dev")
     return pairs

@@ -1,17 +1,21 @@
-"""What a validation computes: loss of the references, scores of greedy translations, a few of them to look at."""
+"""What a validation computes: the loss of a set, and what each machine is scored by; a few outputs to look at."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.errors import Interrupted
 from ...data.tokenizer import Tokenizer
 from ..decoding.config import DecodingConfig
+from ..decoding.generator import Generator
+from ..decoding.sampling import Sample
 from ..decoding.translator import Translator
 from ..evaluation.loss import TensorBatch, evaluate_loss
 from ..evaluation.scores import score
-from ..model.transformer import Transformer
+from ..model.decoder_only import DecoderOnly
+from ..model.encoder_decoder import Transformer
 from ..reporter import Reporter
 from ..training.config import TrainingConfig
 
@@ -23,8 +27,40 @@ _CHUNK = 100
 """Sentences translated between two looks at whether to stop: a second's work, or a few."""
 
 
-class Validator:
-    """Validates a model on a fixed set.
+class Validator(Protocol):
+    """Scores a model."""
+
+    def __call__(self, model: Any, step: int) -> dict[str, Any]:
+        """Scores a model in evaluation mode.
+
+        Returns:
+            Figures by name; `score` decides about the best, higher is better.
+
+        Raises:
+            Interrupted: A stop was requested in the midst of it.
+        """
+        ...
+
+
+StopRequested = Callable[[], int | None]
+"""The signal that asks to stop, if one has arrived."""
+
+
+def interruptible(items: Iterable[T], stop_requested: StopRequested) -> Iterator[T]:
+    """The items, with a look at whether to stop before each.
+
+    Raises:
+        Interrupted: A stop was requested.
+    """
+    for item in items:
+        number = stop_requested()
+        if number is not None:
+            raise Interrupted("stopped during validation", number)
+        yield item
+
+
+class TranslationValidator:
+    """Validates a translator on a fixed set: loss of the references, scores of greedy translations.
 
     Args:
         tokenizer: The run's.
@@ -45,7 +81,7 @@ class Validator:
         batches: Callable[[], Iterable[TensorBatch]],
         pairs: list[Pair],
         reporter: Reporter,
-        stop_requested: Callable[[], int | None],
+        stop_requested: StopRequested,
     ) -> None:
         self._tokenizer = tokenizer
         self._decoding = decoding
@@ -55,7 +91,7 @@ class Validator:
         self._reporter = reporter
         self._stop_requested = stop_requested
 
-    def __call__(self, model: Transformer, step: int) -> dict[str, Any]:
+    def __call__(self, model: Transformer | DecoderOnly, step: int) -> dict[str, Any]:
         """Scores a model in evaluation mode.
 
         Returns:
@@ -65,7 +101,7 @@ class Validator:
         Raises:
             Interrupted: A stop was requested in the midst of it.
         """
-        set_loss = evaluate_loss(model, self._interruptible(self._batches()))
+        set_loss = evaluate_loss(model, interruptible(self._batches(), self._stop_requested))
         outputs = self._translate(model)
         references = [[clean(tgt)] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
@@ -77,22 +113,15 @@ class Validator:
         self._show(step, result, outputs)
         return result
 
-    def _translate(self, model: Transformer) -> list[str]:
+    def _translate(self, model: Transformer | DecoderOnly) -> list[str]:
         translator = Translator(model, self._tokenizer, self._decoding)
         sources = [src for src, _ in self._pairs]
         chunks = [sources[i : i + _CHUNK] for i in range(0, len(sources), _CHUNK)]
         return [
             translation.text
-            for chunk in self._interruptible(chunks)
+            for chunk in interruptible(chunks, self._stop_requested)
             for translation in translator.translate(chunk, beam_size=1)
         ]
-
-    def _interruptible(self, items: Iterable[T]) -> Iterable[T]:
-        for item in items:
-            number = self._stop_requested()
-            if number is not None:
-                raise Interrupted("stopped during validation", number)
-            yield item
 
     def _show(self, step: int, result: dict[str, Any], outputs: list[str]) -> None:
         self._reporter.say(
@@ -103,3 +132,50 @@ class Validator:
         for i in range(0, min(len(self._pairs), SAMPLES * stride), stride):
             source, reference = self._pairs[i]
             self._reporter.say(f"  source     {source}\n  output     {outputs[i]}\n  reference  {reference}")
+
+
+class TextValidator:
+    """Validates a language model on texts: perplexity per piece and per byte.
+
+    Args:
+        tokenizer: The run's.
+        max_pieces: Longest text that the model reads, eos left out; longer ones are not in the set.
+        batches: Yields the tokenised set.
+        texts: The same as text.
+        reporter: Hears the figures and sees texts that the model makes up.
+        stop_requested: Looked at between batches.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokenizer: Tokenizer,
+        max_pieces: int,
+        batches: Callable[[], Iterable[TensorBatch]],
+        texts: list[str],
+        reporter: Reporter,
+        stop_requested: StopRequested,
+    ) -> None:
+        self._tokenizer, self._batches = tokenizer, batches
+        self._reporter, self._stop_requested = reporter, stop_requested
+        read = [clean(text) for text in texts if len(tokenizer.tgt.encode(text)) <= max_pieces]
+        self._num_bytes = sum(len(text.encode()) + 1 for text in read)
+
+    def __call__(self, model: DecoderOnly, step: int) -> dict[str, Any]:
+        """See `Validator`.
+
+        Returns:
+            loss (nats per piece, eos included), ppl = exp(loss), ppl_per_byte = exp(nats / bytes), a line end counting
+            as one byte; and score, the negative loss.
+        """
+        set_loss = evaluate_loss(model, interruptible(self._batches(), self._stop_requested))
+        nats = set_loss.loss * set_loss.num_tokens
+        per_byte = math.exp(nats / self._num_bytes)
+        self._reporter.say(
+            f"step {step:,}: validation loss {set_loss.loss:.3f}, perplexity {set_loss.ppl:.2f} per piece,"
+            f" {per_byte:.3f} per byte"
+        )
+        generator = Generator(model, self._tokenizer)
+        for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):
+            self._reporter.say(f"  {text}")
+        return {"loss": set_loss.loss, "ppl": set_loss.ppl, "ppl_per_byte": per_byte, "score": -set_loss.loss}

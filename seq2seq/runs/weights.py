@@ -13,7 +13,9 @@ from torch.overrides import TorchFunctionMode
 
 from ...data.errors import ModelError
 from ...data.files import json_bytes
-from ..model.transformer import Transformer
+from ..model.config import unknown
+from ..model.decoder_only import DecoderOnly
+from ..model.encoder_decoder import Transformer
 from .checkpoint import ModelDescription, read_description, read_file, write_files
 
 
@@ -93,17 +95,33 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def build_model(description: ModelDescription) -> Transformer:
+Machine = Transformer | DecoderOnly
+"""A model of any architecture."""
+
+
+def build_model(description: ModelDescription) -> Machine:
     """A model of this description; its weights are those of a fresh start."""
-    return Transformer(
-        description.model_config(),
-        src_vocab_size=description.src_vocab_size,
-        tgt_vocab_size=description.tgt_vocab_size,
-        shared_vocab=description.shared_vocab,
-    )
+    config = description.model_config()
+    match config.architecture:
+        case "encoder_decoder":
+            return Transformer(
+                config,
+                src_vocab_size=description.src_vocab_size,
+                tgt_vocab_size=description.tgt_vocab_size,
+                shared_vocab=description.shared_vocab,
+            )
+        case "decoder_only":
+            return DecoderOnly(config, vocab_size=description.tgt_vocab_size)
+        case other:
+            raise unknown("architecture", other)
 
 
-def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Transformer, ModelDescription]:
+def count_parameters(model: nn.Module) -> int:
+    """Learned numbers of a model, shared matrices counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Machine, ModelDescription]:
     """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
 
     Raises:

@@ -145,8 +145,8 @@ def training_loss(
 
 
 @dataclass(frozen=True)
-class TranslationLoss:
-    """The loss of predicting each target token from the source and the target before it.
+class NextTokenLoss:
+    """The loss of predicting each target token from the source, if there is one, and from the target before it.
 
     Args:
         label_smoothing: Share of the target distribution that is spread over the vocabulary.

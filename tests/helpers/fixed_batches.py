@@ -9,7 +9,7 @@ from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.loop import Trainer
-from tfm.seq2seq.training.loss import TranslationLoss
+from tfm.seq2seq.training.loss import NextTokenLoss
 from tfm.seq2seq.training.optimizer import Optimizer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
@@ -64,7 +64,7 @@ def make_trainer(
         "checkpoint_every": 10_000,
     }
     config = TrainingConfig(**defaults | settings)
-    loss = TranslationLoss(config.label_smoothing, dtype)
+    loss = NextTokenLoss(config.label_smoothing, dtype)
     return Trainer(model, Optimizer(model, config), None, config, loss, batches, parts=parts)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tfm.seq2seq.decoding.search import SearchState
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 
 class FullPass:

@@ -11,7 +11,7 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs.checkpoint import ModelDescription
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.weights import model_tensors, write_checkpoint

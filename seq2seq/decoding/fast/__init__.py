@@ -6,6 +6,7 @@
     state      keys and values of what has been generated; begins with a picture of them
     decoder    one position through all layers
     model      the whole: source ids to a state, then step by step to logits
+    decoder_only   the same of a decoder-only Transformer, whose source is a prompt
 
 Why it exists: `Transformer.forward` computes all positions of a target at once, as training needs it. A search has one
 new position at a time, and to compute the earlier ones again would take most of the time. So their keys and values
@@ -25,6 +26,25 @@ Shapes as in `model`; K hypotheses per sentence, R = B * K rows, L decoder layer
 of d_k and d_v, with zeros to fill up the other.
 """
 
+from collections.abc import Iterable
+
+from ...model.decoder_only import DecoderOnly
+from ...model.encoder_decoder import Transformer
+from .decoder_only import FastDecoderOnly
 from .model import FastTransformer
 
-__all__ = ["FastTransformer"]
+__all__ = ["FastDecoderOnly", "FastTransformer", "arrange"]
+
+
+def arrange(model: Transformer | DecoderOnly, forbidden_ids: Iterable[int]) -> FastTransformer | FastDecoderOnly:
+    """A translator's model arranged for decoding.
+
+    Args:
+        model: In evaluation mode.
+        forbidden_ids: Tokens that are never to be generated.
+    """
+    match model:
+        case Transformer():
+            return FastTransformer(model, forbidden_ids)
+        case DecoderOnly():
+            return FastDecoderOnly(model, forbidden_ids)

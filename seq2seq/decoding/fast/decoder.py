@@ -5,7 +5,7 @@ from typing import cast
 from torch import Tensor
 
 from ...model import layers
-from ...model.transformer import Transformer
+from ...model.encoder_decoder import Transformer
 from .memory import Memory
 from .state import Past
 from .weights import DecoderLayer, final_norm

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...model import layers
-from ...model.transformer import Transformer
+from ...model.encoder_decoder import Transformer
 from .weights import Embedding, EncoderLayer, SelfAttention, final_norm
 
 _MIN_KEYS = 16

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol, cast
 import torch
 from torch import Tensor
 
+from ...model.encoder_decoder import Transformer
 from ...model.layers import DecoderLayer
-from ...model.transformer import Transformer
 from .weights import CrossAttention, Linear
 
 

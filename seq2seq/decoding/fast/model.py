@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from ...model.transformer import Transformer
+from ...model.encoder_decoder import Transformer
 from ..search import SearchState
 from .decoder import Decoder
 from .encoder import Encoder

@@ -25,12 +25,10 @@ the planes 2 i and 2 i + 1.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-
-from .memory import Memory
 
 _FIRST_CAPACITY = 32
 """Target positions to make room for at first; doubled when they are full."""
@@ -96,11 +94,11 @@ class FastState:
     """All that is kept of one batch; a `SearchState`.
 
     Args:
-        memory: Of its sources.
+        memory: Of its sources: a `memory.Memory`, or a `decoder_only.Prompt`.
         past: Of its outputs.
     """
 
-    def __init__(self, memory: Memory, past: Past) -> None:
+    def __init__(self, memory: Any, past: Past) -> None:
         self.memory, self.past = memory, past
         self._logits: Tensor | None = None
 

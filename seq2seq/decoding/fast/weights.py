@@ -86,7 +86,7 @@ def final_norm(norm: nn.Module, order: NormOrder) -> Norm | None:
 
 
 class Embedding(NamedTuple):
-    """Vectors of tokens (V, D), to be multiplied by `scale`, and of positions (max_seq_len, D)."""
+    """Vectors of tokens (V, D), to be multiplied by `scale`, and of positions (as many as there are, D)."""
 
     tokens: Tensor
     scale: float
@@ -109,10 +109,10 @@ def _position_vectors(module: embedding.Embedding, positions: Positions) -> Tens
     match positions:
         case "sinusoidal" | "learned":
             assert module.positions is not None
-            return module.positions(module.max_seq_len).detach()
+            return module.positions(module.num_positions).detach()
         case "none":
             tokens = module.tokens.weight
-            return tokens.new_zeros(1, 1).expand(module.max_seq_len, tokens.size(1))
+            return tokens.new_zeros(1, 1).expand(module.num_positions, tokens.size(1))
         case _:
             raise unknown("positions", positions)
 

@@ -17,7 +17,7 @@ from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Hypothesis, SearchState, Task
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 MAX_LENGTH = 4
 ALL_OUTPUTS = {4: 1 + 3 + 9 + 27, 5: 1 + 4 + 16 + 64}

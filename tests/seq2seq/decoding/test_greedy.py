@@ -13,7 +13,7 @@ from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Hypothesis, Task
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 Limits = st.lists(st.integers(1, 6), min_size=1, max_size=5)
 

@@ -20,7 +20,7 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenize
 from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translation, Translator
 from tfm.seq2seq.decoding import translator as translator_module
 from tfm.seq2seq.decoding.search import Hypothesis, Search
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 LINES = [
     "the cat sees the house.",

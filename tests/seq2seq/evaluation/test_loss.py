@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from tfm.data.batching import make_batch
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.seq2seq.evaluation.loss import SetLoss, TensorBatch, evaluate_loss, to_tensors
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 Ids = list[tuple[list[int], list[int]]]
 

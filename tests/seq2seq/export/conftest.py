@@ -15,7 +15,7 @@ from tfm.data.tokenizer import build_tokenizer
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.export.specification import specify
 from tfm.seq2seq.model.config import ModelConfig
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs.checkpoint import ModelDescription
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.weights import build_model, model_tensors, write_checkpoint
@@ -70,6 +70,7 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             model = build_model(description)
+            assert isinstance(model, Transformer)
             _learn(model, *(torch.from_numpy(rows) for rows in (batch.src, batch.tgt_in, batch.tgt_out)))
         run = tmp_path_factory.mktemp("runs") / "trained"
         tokenizer.save(run / "tokenizer")

@@ -17,7 +17,7 @@ from tfm.seq2seq.decoding.defaults import build_search
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 from tfm.seq2seq.export.specification import specify
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 BOS, LIMIT, BEAM = 2, 20, 5
 CHOICES: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 
 TINY = ModelConfig(
     d_model=16, d_ff=24, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, max_seq_len=32, dropout=0.0

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps
 from tfm.seq2seq.model.dropout import Dropout
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.masks import additive_mask, causal_mask
-from tfm.seq2seq.model.transformer import Transformer
 
 B, T, S, D = 2, 5, 7, 12
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -159,7 +159,7 @@ def test_a_configuration_needs_no_torch() -> None:
 
 
 def test_the_package_exports_the_configuration_and_the_model() -> None:
-    from tfm.seq2seq.model.transformer import Transformer
+    from tfm.seq2seq.model.encoder_decoder import Transformer
 
     assert tfm.seq2seq.model.Transformer is Transformer
     with pytest.raises(AttributeError, match="no attribute 'Transfomer'"):

@@ -99,16 +99,16 @@ def test_positions_are_added_unscaled(tiny_config: Callable[..., ModelConfig], s
 
 
 def test_build_positions_builds_what_the_name_says(tiny_config: Callable[..., ModelConfig]) -> None:
-    assert isinstance(build_positions(tiny_config(positions="sinusoidal")), SinusoidalPositions)
-    assert isinstance(build_positions(tiny_config(positions="learned")), LearnedPositions)
-    assert build_positions(tiny_config(positions="none")) is None
+    assert isinstance(build_positions(tiny_config(positions="sinusoidal"), 8), SinusoidalPositions)
+    assert isinstance(build_positions(tiny_config(positions="learned"), 8), LearnedPositions)
+    assert build_positions(tiny_config(positions="none"), 8) is None
 
 
 def test_positions_that_are_not_known_are_refused(tiny_config: Callable[..., ModelConfig]) -> None:
     config = tiny_config()
     object.__setattr__(config, "positions", "rotary")  # as if added after all else
     with pytest.raises(NotImplementedError, match=r"^positions 'rotary' is not implemented here$"):
-        build_positions(config)
+        build_positions(config, 8)
 
 
 def test_learned_positions_learn_and_sinusoids_do_not(tiny_config: Callable[..., ModelConfig]) -> None:

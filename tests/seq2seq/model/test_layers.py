@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.attention import MultiHeadAttention
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual, build_attention
 from tfm.seq2seq.model.masks import causal_mask
-from tfm.seq2seq.model.transformer import Transformer
 
 B, S, T, D = 2, 6, 4, 16
 

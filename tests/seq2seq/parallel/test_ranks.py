@@ -23,7 +23,7 @@ from tfm.seq2seq.parallel.ranks import Ranks, joined, using_threads
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import Plan
 from tfm.seq2seq.runs.weights import read_tensors
-from tfm.seq2seq.training.loss import TranslationLoss
+from tfm.seq2seq.training.loss import NextTokenLoss
 
 PAIR = Ranks(0, 2, 1)
 
@@ -128,16 +128,16 @@ def test_a_second_signal_in_an_update_ends_all_at_once(
 ) -> None:
     """The follower waits for the leader's gradients then, and would not hear that it is to stop."""
     interrupts = Interrupts()
-    loss, calls = TranslationLoss.__call__, [0]
+    loss, calls = NextTokenLoss.__call__, [0]
 
-    def interrupted_twice(self: TranslationLoss, model: Any, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+    def interrupted_twice(self: NextTokenLoss, model: Any, batch: TensorBatch) -> tuple[torch.Tensor, int]:
         calls[0] += 1
         if calls[0] == 6:  # one of each update's two batches is this rank's
             interrupts._on_signal(signal.SIGINT, None)
             interrupts._on_signal(signal.SIGINT, None)
         return loss(self, model, batch)
 
-    monkeypatch.setattr(TranslationLoss, "__call__", interrupted_twice)
+    monkeypatch.setattr(NextTokenLoss, "__call__", interrupted_twice)
     with pytest.raises(InterruptedAtOnce, match="after the last checkpoint is lost"):
         train_tiny(tmp_path / "run", ranks=2, interrupts=interrupts)
     assert RunDirectory(tmp_path / "run").checkpoints()[-1].name == "step-000004"

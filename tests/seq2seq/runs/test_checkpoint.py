@@ -19,7 +19,7 @@ from tfm.data import files
 from tfm.data.errors import EnvironmentFault, ModelError
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs import checkpoint
 from tfm.seq2seq.runs.checkpoint import ModelDescription, checkpoint_step, damage, read_description, read_state
 from tfm.seq2seq.runs.directory import RunDirectory, best_checkpoint
@@ -140,6 +140,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
     stored = read_tensors(directory, "model")
     assert sum(tensor.shape == (7, 4) for tensor in stored.values()) == 1
     loaded, _ = load_model(directory)
+    assert isinstance(loaded, Transformer)
     assert loaded.output_layer.weight is loaded.tgt_embedding.tokens.weight is loaded.src_embedding.tokens.weight
 
 

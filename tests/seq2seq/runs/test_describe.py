@@ -10,14 +10,14 @@ from tfm.data.errors import ModelError
 from tfm.data.tokenizer import Tokenizer
 from tfm.seq2seq.runs.describe import describe_run
 from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.weights import load_model
+from tfm.seq2seq.runs.weights import count_parameters, load_model
 
 
 def test_a_run_is_described_as_it_is(run_directory: Path, tokenizer: Tokenizer) -> None:
     model, description = load_model(RunDirectory(run_directory).checkpoint_path(30))
     found = describe_run(RunDirectory(run_directory))
     assert found["run"] == str(run_directory)
-    assert found["parameters"] == model.num_parameters()
+    assert found["parameters"] == count_parameters(model)
     assert found["model"] == description.model
     assert found["vocabulary"] == {
         "type": "unigram",

@@ -18,9 +18,9 @@ from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.evaluation.loss import TensorBatch, evaluate_loss, to_tensors
 from tfm.seq2seq.evaluation.scores import score
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.transformer import Transformer
+from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs import validation
-from tfm.seq2seq.runs.validation import Validator
+from tfm.seq2seq.runs.validation import TranslationValidator
 from tfm.seq2seq.training.config import TrainingConfig
 
 Pairs = list[tuple[str, str]]
@@ -44,7 +44,7 @@ def model(tokenizer: Tokenizer) -> Transformer:
 
 
 @pytest.fixture
-def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validator]:
+def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., TranslationValidator]:
     """Makes one over all the pairs; `stop_requested` and training settings by name."""
 
     def batches() -> Iterator[TensorBatch]:
@@ -52,8 +52,8 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validato
         for start in range(0, len(pairs), 50):
             yield to_tensors(make_batch([(encode(s), encode(t)) for s, t in pairs[start : start + 50]]), CPU)
 
-    def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> Validator:
-        return Validator(
+    def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> TranslationValidator:
+        return TranslationValidator(
             tokenizer=tokenizer,
             decoding=DecodingConfig(),
             config=TrainingConfig(**training),
@@ -67,7 +67,7 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validato
 
 
 def test_scores_are_those_of_the_translator_on_the_first_sentences(
-    make_validator: Callable[..., Validator], model: Transformer, tokenizer: Tokenizer, pairs: Pairs
+    make_validator: Callable[..., TranslationValidator], model: Transformer, tokenizer: Tokenizer, pairs: Pairs
 ) -> None:
     result = make_validator(validation_sentences=120)(model, 7)
     outputs = Translator(model, tokenizer, DecodingConfig()).translate([src for src, _ in pairs[:120]], beam_size=1)
@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_translator_on_the_first_sentences(
 
 @pytest.mark.parametrize("metric", ["loss", "bleu", "chrf"])
 def test_the_higher_score_is_the_better_one(
-    make_validator: Callable[..., Validator], model: Transformer, metric: str
+    make_validator: Callable[..., TranslationValidator], model: Transformer, metric: str
 ) -> None:
     result = make_validator(validation_sentences=20, best_metric=metric)(model, 7)
     assert result["score"] == (-result["loss"] if metric == "loss" else result[metric])
@@ -89,7 +89,7 @@ def test_the_higher_score_is_the_better_one(
 
 @pytest.mark.parametrize(("looks", "translated"), [(1, 0), (3, 0), (4, 60), (5, 120)])
 def test_a_stop_is_heard_between_batches_and_between_parts_of_the_translations(
-    make_validator: Callable[..., Validator],
+    make_validator: Callable[..., TranslationValidator],
     model: Transformer,
     monkeypatch: pytest.MonkeyPatch,
     looks: int,

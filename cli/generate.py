@@ -1,0 +1,86 @@
+"""`tfm generate`: a language model continues beginnings, or makes up texts."""
+
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP
+
+if TYPE_CHECKING:
+    from ..seq2seq.decoding import Generation
+
+
+def generate(
+    beginning: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BEGINNING", help="Beginnings of texts; without any, lines come from --input or stdin."),
+    ] = None,
+    run: Run = None,
+    checkpoint: Checkpoint = "best",
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one beginning per line.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the texts.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, help="Most pieces of a text. [default: as many as the model reads]"),
+    ] = None,
+    json_: Json = False,
+    device: Device = "auto",
+    debug: Debug = False,
+) -> None:
+    """Continue texts with a language model, one line for each.
+
+    tfm generate --run runs/toy-text "the old woman"
+
+    An empty beginning leaves the whole text to the model:
+
+    tfm generate --run runs/toy-text --seed 7 ""
+    """
+    del debug
+    from ..data.errors import DataError, UsageError
+    from ..data.files import OutputFile
+    from ..data.reading import MAX_LINE_BYTES
+    from ..seq2seq.interrupts import Interrupts
+    from .console import Console
+    from .libraries import importing
+    from .lines import line_chunks, write_results
+    from .runs import find_run
+    from .sampling import make_sample
+
+    console = Console()
+    if beginning and input_:
+        raise UsageError("give beginnings as arguments or --input, not both")
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    directory = find_run(run, console)
+    with Interrupts():
+        with importing():
+            from ..seq2seq.decoding import Generator
+            from ..seq2seq.device import keep_freed_memory
+
+        sample = make_sample(drawing)
+        keep_freed_memory()
+        chunks = line_chunks(beginning, input_, console)
+        generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+
+        def generate_chunk(texts: list[str], first_line: int) -> list[str]:
+            found = generator.generate(texts, search=sample, max_pieces=max_length, first_line=first_line)
+            return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
+
+        with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+            too_long = write_results(generate_chunk, chunks, stream, console)
+    if too_long:
+        raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")
+
+
+def _as_json(beginning: str, one: "Generation") -> str:
+    record = {"beginning": beginning, "text": one.text, "log_prob": one.log_prob, "tokens": list(one.tokens)}
+    return json.dumps(record | {"ended": one.ended}, ensure_ascii=False)

@@ -1,0 +1,159 @@
+"""A decoder-only Transformer arranged for decoding: reads prompts at once, then takes one token after the other.
+
+The keys and values of a prompt, the source of a translation, exist once per sentence, as those of an encoder's memory
+do; its hypotheses attend to them together. In one softmax with them are the keys of what a hypothesis has generated.
+"""
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from ...model import layers
+from ...model.decoder_only import DecoderOnly
+from ..search import SearchState
+from .state import FastState, Past
+from .weights import Embedding, EncoderLayer, Linear, SelfAttention, final_norm
+
+
+class Prompt:
+    """Keys and values of the prompts of a batch, for all layers.
+
+    Args:
+        keys: (L, B, H, d, S).
+        values: (L, B, H, S, d).
+        bias: Added to the scores, 0 at tokens and -inf at padding, (B, S).
+        lengths: Tokens of each prompt, (B,).
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, bias: Tensor, lengths: Tensor) -> None:
+        self.keys, self.values, self.bias, self.lengths = keys, values, bias, lengths
+
+    def select(self, sentences: Tensor) -> None:
+        """Sentence j becomes what sentence `sentences[j]` was."""
+        self.keys, self.values = self.keys.index_select(1, sentences), self.values.index_select(1, sentences)
+        self.bias, self.lengths = self.bias.index_select(0, sentences), self.lengths.index_select(0, sentences)
+
+    def attend(self, layer: int, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Attention to the prompt and to what came after it, in one softmax.
+
+        Args:
+            layer: Its number.
+            q: (R, H, d), R = B * K; the K rows of a sentence side by side.
+            keys, values: Of what came after the prompt, (T, R, H, d).
+
+        Returns:
+            (R, H * d).
+        """
+        rows, heads, width = q.shape
+        size, length = self.bias.shape
+        k = rows // size
+        queries = q.view(size, k, heads, width).transpose(1, 2)  # (B, H, K, d)
+        to_prompt = torch.matmul(queries, self.keys[layer]) + self.bias[:, None, None]  # (B, H, K, S)
+        to_prompt = to_prompt.transpose(1, 2).reshape(rows, heads, length)  # (R, H, S)
+        to_past = (q * keys).sum(dim=3).permute(1, 2, 0)  # (R, H, T)
+        weights = torch.cat([to_prompt, to_past], dim=2).softmax(dim=2)
+        of_prompt = weights[:, :, :length].view(size, k, heads, length).transpose(1, 2)  # (B, H, K, S)
+        from_prompt = torch.matmul(of_prompt, self.values[layer]).transpose(1, 2).reshape(rows, -1)  # (R, H * d)
+        of_past = weights[:, :, length:].permute(2, 0, 1)[..., None]  # (T, R, H, 1)
+        return from_prompt + (of_past * values).sum(dim=0).flatten(1)
+
+
+class NoPrompt:
+    """For texts that begin with nothing."""
+
+    lengths: Tensor | None = None
+
+    def select(self, sentences: Tensor) -> None:
+        """There is nothing to select."""
+
+    def attend(self, layer: int, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Attention to what has been generated; see `Prompt.attend`."""
+        del layer
+        weights = (q * keys).sum(dim=3, keepdim=True).softmax(dim=0)  # (T, R, H, 1)
+        return (weights * values).sum(dim=0).flatten(1)
+
+
+class FastDecoderOnly:
+    """A decoder-only Transformer; a `Step` over the states that `encode` and `begin` make.
+
+    Args:
+        model: In evaluation mode. When its weights change, make a new one.
+        forbidden_ids: Tokens that are never to be generated.
+
+    Raises:
+        NotImplementedError: The configuration has a value that is not known here.
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: DecoderOnly, forbidden_ids: Iterable[int] = ()) -> None:
+        config = model.config
+        self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
+        self._heads, self._width = config.num_heads, max(config.key_size, config.value_size)
+        self._embedding = Embedding.of(model.embedding, config.positions)
+        self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.decoder.layers]
+        self._norm = final_norm(model.decoder.norm, config.norm_order)
+        output_layer = Linear.of(model.output_layer)
+        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
+        self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
+
+    def begin(self, size: int) -> FastState:
+        """The state of so many texts that begin with nothing."""
+        return FastState(NoPrompt(), self._past(size))
+
+    def _past(self, size: int) -> Past:
+        return Past(size, len(self._layers), self._heads, self._width, like=self._embedding.tokens)
+
+    def encode(self, src: Tensor) -> FastState:
+        """Reads sources (B, S) as prompts.
+
+        Raises:
+            ValueError: A source is longer than `max_seq_len`.
+        """
+        size, length = src.shape
+        if length > self._max_seq_len:
+            raise ValueError(f"sequence of {length} tokens, but max_seq_len is {self._max_seq_len}")
+        real = src != self._pad_id  # (B, S), padding at the end
+        tokens = self._embedding.tokens
+        bias = tokens.new_zeros(real.shape).masked_fill_(~real, float("-inf"))
+        later = torch.ones(length, length, dtype=torch.bool, device=src.device).triu(1)
+        causal = tokens.new_zeros(length, length).masked_fill_(later, float("-inf"))
+        x = self._embedding(src).flatten(0, 1)  # (B * S, D)
+        kept: list[tuple[Tensor, Tensor]] = []
+        for attn, feed_forward in self._layers:
+            k, v, q = self._project(attn, attn.norm.before(x), size)
+            kept.append((k.transpose(2, 3), v))
+            weights = (q @ k.transpose(2, 3) + causal).softmax(dim=-1)  # (B, H, S, S)
+            x = attn.norm.after(attn.out.add_to(x, (weights @ v).transpose(1, 2).reshape(x.size(0), -1)))
+            x = feed_forward(x)
+        keys, values = (torch.stack(tensors) for tensors in zip(*kept, strict=True))
+        return FastState(Prompt(keys.contiguous(), values, bias, real.sum(dim=1)), self._past(size))
+
+    def _project(self, attn: SelfAttention, x: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys, values and queries of x (B * S, D), (B, H, S, d) each."""
+        projected = attn.project(x).view(3, size, -1, self._heads, self._width).transpose(2, 3)
+        k, v, q = projected.unbind()
+        return k, v, q
+
+    def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
+        """Takes the newest tokens (R,), the `position`-th after their prompts; returns logits (R, V)."""
+        assert isinstance(state, FastState)
+        prompt = state.memory
+        tokens = self._embedding.tokens.index_select(0, last)
+        y = torch.add(self._position_vectors(prompt, position, last.size(0)), tokens, alpha=self._embedding.scale)
+        newest, queries, keys, values = state.past.next_position()
+        for i, (self_attn, feed_forward) in enumerate(self._layers):
+            self_attn.project(self_attn.norm.before(y), out=newest[i])
+            heads = prompt.attend(i, queries[i], keys[i], values[i])
+            y = self_attn.norm.after(self_attn.out.add_to(y, heads))
+            y = feed_forward(y)
+        y = y if self._norm is None else self._norm(y)
+        return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))
+
+    def _position_vectors(self, prompt: Prompt | NoPrompt, position: int, rows: int) -> Tensor:
+        """Where the newest tokens stand, (R, D) or (D,): their prompts are of unequal lengths."""
+        if prompt.lengths is None:
+            return self._embedding.positions[position]
+        places = (prompt.lengths + position).repeat_interleave(rows // prompt.lengths.size(0))
+        return self._embedding.positions.index_select(0, places)

@@ -1,0 +1,169 @@
+"""Text from a language model: it continues beginnings until it ends them. The Python interface of such a run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...data.cleaning import clean
+from ...data.errors import DataError
+from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ..device import pick_device
+from ..model.decoder_only import DecoderOnly
+from ..runs.directory import RunDirectory
+from ..runs.weights import load_model
+from .fast import FastDecoderOnly
+from .sampling import Sample
+from .search import Hypothesis, Search, SearchState, Task
+from .threads import on_all_cores
+
+MAX_BATCH_ROWS = 128
+"""Texts that are continued together at most."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One text.
+
+    Attributes:
+        text: The beginning and what follows it, detokenized.
+        log_prob: Log-probability of the whole, the beginning included.
+        tokens: Its pieces.
+        ended: Whether the model ended it; else it has reached the length limit.
+    """
+
+    text: str
+    log_prob: float
+    tokens: tuple[str, ...]
+    ended: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Generator:
+    """Continues texts with a trained language model.
+
+    Args:
+        model: In evaluation mode.
+        tokenizer: The one it was trained with.
+    """
+
+    def __init__(self, model: DecoderOnly, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.device = next(model.parameters()).device
+        self.checkpoint: Path | None = None
+        """Where the model was loaded from, if it was."""
+        self.max_pieces = model.config.max_seq_len
+        """Longest text, eos included."""
+        self._model = FastDecoderOnly(model, tokenizer.tgt.forbidden_ids())
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "best",
+        device: str = "auto",
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> "Generator":
+        """Loads a run directory.
+
+        Args:
+            run: For example `runs/toy-text`.
+            checkpoint: `best`, `last` or a step.
+            device: `auto`, `cpu`, `cuda` or `mps`.
+            warn: Hears of damaged checkpoints that are passed over.
+
+        Raises:
+            ModelError: No sound checkpoint, or a tokenizer that is not the model's.
+            UsageError: The model is no language model.
+        """
+        directory = RunDirectory(run)
+        found = directory.find_checkpoint(checkpoint, warn=warn)
+        model, description = load_model(found, device=pick_device(device))
+        description.require("language model", run)
+        assert isinstance(model, DecoderOnly)
+        generator = cls(model, directory.load_tokenizer(description.tokenizer_sha256))
+        generator.checkpoint = found
+        return generator
+
+    def generate(
+        self,
+        beginnings: Sequence[str],
+        *,
+        search: Search | None = None,
+        max_pieces: int | None = None,
+        first_line: int = 0,
+    ) -> list[Generation]:
+        """Continues texts, in order; the best one for each, or with several samples, as many for each.
+
+        Args:
+            beginnings: What the texts begin with; an empty one leaves all to the model. The last word of a beginning
+                may go on: `Haus` can become `Haustür`.
+            search: `Sample`, `Greedy` or `Beam`; a sample unless given.
+            max_pieces: Longest text, beginning and eos included; as many as the model reads unless given.
+            first_line: Number of the first beginning in a longer stream: what is drawn depends on its line's number.
+
+        Raises:
+            DataError: A beginning is longer than the limit, or has characters that the vocabulary lacks.
+        """
+        search = search or Sample()
+        limit = min(max_pieces or self.max_pieces, self.max_pieces)
+        prefixes = [self._encode(text, limit, first_line + i + 1) for i, text in enumerate(beginnings)]
+        size = max(MAX_BATCH_ROWS // search.rows, 1)
+        batches = [range(start, min(start + size, len(prefixes))) for start in range(0, len(prefixes), size)]
+
+        def search_batch(lines: range, check: Callable[[], None]) -> list[list[Hypothesis]]:
+            return self._search(
+                [prefixes[i] for i in lines], [str(first_line + i) for i in lines], limit, search, check
+            )
+
+        if self.device.type == "cpu":
+            results = on_all_cores(search_batch, batches)
+        else:
+            results = [search_batch(batch, lambda: None) for batch in batches]
+        return [
+            self._detokenized(hypothesis, limit)
+            for batch in results
+            for hypotheses in batch
+            for hypothesis in (hypotheses if isinstance(search, Sample) else hypotheses[:1])
+        ]
+
+    def _encode(self, beginning: str, limit: int, line: int) -> list[int]:
+        ids = self.tokenizer.tgt.encode(beginning)
+        if len(ids) >= limit:
+            raise DataError(f"line {line}: the beginning has {len(ids)} pieces, but a text has at most {limit - 1}")
+        if UNK_ID in ids:
+            raise DataError(f"line {line}: the beginning has a character or a word that is not in the vocabulary")
+        return ids
+
+    @torch.inference_mode()
+    def _search(
+        self, prefixes: list[list[int]], keys: list[str], limit: int, search: Search, check: Callable[[], None]
+    ) -> list[list[Hypothesis]]:
+        task = Task(
+            max_lengths=[limit] * len(prefixes),
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            prefixes=prefixes,
+            keys=keys,
+            device=self.device,
+        )
+
+        def step(last: Tensor, position: int, state: SearchState) -> Tensor:
+            check()
+            return self._model(last, position, state)
+
+        return search(step, self._model.begin(len(prefixes)), task)
+
+    def _detokenized(self, hypothesis: Hypothesis, limit: int) -> Generation:
+        vocabulary = self.tokenizer.tgt
+        return Generation(
+            text=clean(vocabulary.decode(hypothesis.ids)),
+            log_prob=hypothesis.log_prob,
+            tokens=tuple(vocabulary.piece(token) for token in hypothesis.ids),
+            ended=len(hypothesis.ids) + 1 < limit,
+        )

@@ -1,0 +1,68 @@
+"""The decoder-only Transformer: one causal stack that reads source and target as one sequence, or a text alone.
+
+    source </s> <s> target        as a translator: P(target | source)
+    <s> text                      as a language model: P(text)
+
+Its block is the encoder's, self-attention and feed-forward, under a causal mask: [Yang 2024a] draws it so, with one
+masked self-attention for each block. Their code keeps a second self-attention without a mask, which sees the future;
+see docs/sources.md.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from .config import ModelConfig
+from .embedding import Embedding
+from .masks import causal_mask
+from .precision import Linear
+from .stacks import Encoder, initialise
+
+
+class DecoderOnly(nn.Module):
+    """Causal Transformer from token ids to logits.
+
+    Args:
+        config: Sizes and choices; its stack has `num_decoder_layers`.
+        vocab_size: Pieces of the one vocabulary.
+        pad_id: The id that fills rows up; no position attends to it.
+    """
+
+    def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.pad_id = pad_id
+        tokens = nn.Embedding(vocab_size, config.d_model)
+        # Source and target may each be `max_seq_len` long.
+        self.embedding = Embedding(tokens, config, num_positions=2 * config.max_seq_len)
+        self.decoder = Encoder(config, config.num_decoder_layers)
+        self.output_layer = Linear(config.d_model, vocab_size, bias=config.output_bias)
+        if config.tie_embeddings:
+            self.output_layer.weight = tokens.weight
+        initialise(self, config)
+
+    def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """The outputs at the target's positions, before the output layer.
+
+        Padding may stand at the end of a source, in the middle of the sequence: no position attends to it, and a
+        target's positions are counted as if it were not there.
+
+        Args:
+            src: (B, S) source ids; S is 0 where there is a text alone.
+            tgt_in: (B, T) target ids, from bos on.
+            dtype: Precision of activations; the weights' own if not given.
+
+        Returns:
+            (B, T, D).
+        """
+        ids = torch.cat([src, tgt_in], dim=1)  # (B, S + T)
+        mask = causal_mask(ids.size(1), ids.device)  # (S + T, S + T)
+        if src.size(1) == 0:  # padding stands at the end alone, where no earlier position sees it
+            return self.decoder(self.embedding(ids, dtype=dtype), mask)
+        real = ids != self.pad_id
+        positions = (real.cumsum(dim=1) - 1).clamp(min=0)  # (B, S + T)
+        x = self.embedding(ids, positions, dtype)
+        return self.decoder(x, mask & real[:, None, None, :])[:, src.size(1) :]
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Source ids (B, S) and target ids (B, T) to logits (B, T, V): the next token at each target position."""
+        return self.output_layer(self.hidden_states(src, tgt_in))

@@ -1,0 +1,86 @@
+"""Layers on top of each other, of which each machine has one stack or two; and the weights that all begin with."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from .attention import KeysValues
+from .config import ModelConfig, unknown
+from .embedding import embedding_parameters
+from .layers import DecoderLayer, EncoderLayer
+from .precision import LayerNorm
+
+
+def final_norm(config: ModelConfig) -> nn.Module:
+    """Pre-norm leaves the residual stream unnormalised, so its stacks end in one more LayerNorm."""
+    match config.norm_order:
+        case "post":
+            return nn.Identity()
+        case "pre":
+            return LayerNorm(config.d_model, eps=config.norm_eps)
+        case _:
+            raise unknown("norm_order", config.norm_order)
+
+
+class Encoder(nn.Module):
+    """N encoder layers. Under a causal mask it is the stack of a decoder-only Transformer.
+
+    Args:
+        config: Sizes and choices.
+        num_layers: N.
+    """
+
+    def __init__(self, config: ModelConfig, num_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
+        self.norm = final_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, S, D) to (B, S, D), each position seeing those that the mask allows."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """M decoder layers."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.norm = final_norm(config)
+
+    def memory_keys_values(self, memory: Tensor) -> list[KeysValues]:
+        """What each layer's cross-attention reads: its own projections of the memory (B, S, D)."""
+        return [cast(DecoderLayer, layer).cross_attn.keys_values(memory) for layer in self.layers]
+
+    def forward(
+        self, y: Tensor, memory: Sequence[KeysValues], tgt_mask: Tensor | None, src_mask: Tensor | None
+    ) -> Tensor:
+        """(B, T, D) to (B, T, D).
+
+        Args:
+            y: Embedded target.
+            memory: From `memory_keys_values`.
+            tgt_mask: Which target positions a target position may see.
+            src_mask: Which source positions may be seen.
+        """
+        for layer, keys_values in zip(self.layers, memory, strict=True):
+            y = layer(y, keys_values, tgt_mask, src_mask)
+        return self.norm(y)
+
+
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    """Draws fresh weights: Xavier-uniform matrices, zero biases, and embeddings of standard deviation 1/sqrt(D).
+
+    Scaled by sqrt(D) when they enter (`scale_embeddings`), embeddings then have unit variance, and tied to the
+    output layer they give logits of unit variance.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    for parameter in embedding_parameters(model):
+        nn.init.normal_(parameter, std=config.d_model**-0.5)
