@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from tfm.seq2seq.decoding.search import SearchState
+from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.encoder_decoder import Transformer
 
 
 class FullPass:
     """A `Step` that keeps nothing but ids; `encode` makes the state that it extends."""
 
-    def __init__(self, model: Transformer, forbidden_ids: Iterable[int] = ()) -> None:
+    def __init__(self, model: Transformer | DecoderOnly, forbidden_ids: Iterable[int] = ()) -> None:
         self._model, self._forbidden = model, list(forbidden_ids)
 
     def encode(self, src: Tensor) -> "FullPassState":
