@@ -38,12 +38,12 @@ class Batch:
     num_tokens: int
 
 
-def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]]) -> Batch:
-    """Pads pairs of ids to arrays."""
+def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]], *, text_only: bool = False) -> Batch:
+    """Pads pairs of ids to arrays; of texts alone, which have no source, not even its eos."""
     sources, targets = zip(*pairs, strict=True)
     tgt_in = pad(targets, before=[BOS_ID])
     tgt_out = pad(targets, after=[EOS_ID])
-    src = pad_sources(sources) if any(map(len, sources)) else np.empty((len(sources), 0), np.int64)
+    src = np.empty((len(sources), 0), np.int64) if text_only else pad_sources(sources)
     return Batch(src, tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
 
 
@@ -170,7 +170,7 @@ class BatchSource:
 
     def load(self, epoch: int, index: int) -> Batch:
         """Reads and pads the rows of one batch of an epoch."""
-        return make_batch(self._pairs(epoch, index, slice(None)))
+        return make_batch(self._pairs(epoch, index, slice(None)), text_only=self._store.report.text_only)
 
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         """One of so many parts of a batch; None if the batch has fewer rows than that.
@@ -180,7 +180,8 @@ class BatchSource:
         """
         if part >= len(self.plan(epoch)[index]):
             return None
-        return make_batch(self._pairs(epoch, index, slice(part, None, parts)))
+        rows = self._pairs(epoch, index, slice(part, None, parts))
+        return make_batch(rows, text_only=self._store.report.text_only)
 
     def _pairs(self, epoch: int, index: int, chosen: slice) -> Sequence[tuple[Ids, Ids]]:
         """Some rows of a batch. Subword dropout is drawn for all of them, so that it does not depend on the choice."""

@@ -39,7 +39,7 @@ def test_every_module_lies_in_a_package() -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    ignored = [f"--exclude={name}" for name in (".venv*", ".git", "runs", "build", "./benchmarks")]
+    ignored = [f"--exclude={name}" for name in (".venv*", ".git", "./runs", "build", "./benchmarks")]
     source.mkdir()
     archive = subprocess.run(["tar", "-C", str(ROOT), *ignored, "-c", "."], capture_output=True, check=True).stdout
     subprocess.run(["tar", "-C", str(source), "-x"], input=archive, check=True)

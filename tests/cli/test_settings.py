@@ -187,5 +187,5 @@ def test_a_run_is_named_after_its_first_data(data: dict[str, list[str]], name: s
 
 
 def test_no_data_at_all_is_said(choose: Chooser) -> None:
-    with pytest.raises(UsageError, match="nothing to train on: give --src and --tgt, or --data"):
+    with pytest.raises(UsageError, match="nothing to train on: give --src and --tgt, --data or --text"):
         default_run(None, choose("data.data=[]", data={}).data)
