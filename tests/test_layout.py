@@ -1,0 +1,40 @@
+"""Tests mirror the folders: each test module has the module of its name, or is listed here with the reason."""
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+WITHOUT_A_MODULE = {
+    "test_demo": "the whole, by `make demo`",
+    "test_layout": "the tests themselves",
+    "test_machines": "presets trained to their end",
+    "test_packaging": "the wheel",
+    "test_readme": "README.md",
+    "test_real_corpora": "the whole, on real text",
+    "test_sources": "docs/sources.md",
+    "benchmarks/test_documents": "the documents in benchmarks/",
+    "benchmarks/test_scripts": "all scripts alike",
+    "cli/test_bad_input": "all commands alike",
+    "cli/test_evaluate_and_info": "two commands, on one run",
+    "cli/test_help": "all commands alike",
+    "configs/test_presets": "configs/*.yaml",
+    "data/test_toy": "the package data/toy",
+    "data/test_toy_recogniser": "a helper of the tests",
+    "seq2seq/runs/test_resume": "train, leader and session together: the promise of exact resuming",
+}
+"""Test modules whose name is no module's, and what they test instead."""
+
+
+def test_each_test_module_has_its_module_or_says_why_not() -> None:
+    strangers = {
+        str(path.relative_to(TESTS).with_suffix(""))
+        for path in TESTS.rglob("test_*.py")
+        if not (ROOT / path.relative_to(TESTS)).with_name(path.name.removeprefix("test_")).exists()
+    }
+    assert strangers == set(WITHOUT_A_MODULE)
+
+
+def test_each_test_module_says_what_it_tests() -> None:
+    for path in TESTS.rglob("test_*.py"):
+        assert path.read_text(encoding="utf-8").startswith('"""'), path
