@@ -15,6 +15,7 @@ PRESETS = [
     "g2p",
     "multi30k",
     "multi30k-best",
+    "multi30k-decoder",
     "pairs-100k",
     "pairs-1m",
     "pairs-20k",
