@@ -124,7 +124,7 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> t
 
     directory = RunDirectory(run)
     config = directory.configuration().data if directory.has_begun else DataConfig()
-    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[])
+    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[], text=[])
     separator = None
     if data and not (src or tgt):
         corpus = join_corpora([open_spec(spec, config, "test") for spec in data])

@@ -107,7 +107,7 @@ def test_a_stopped_language_model_goes_on(tfm: Tfm, tmp_path: Path, sentences: l
     [
         (["--text", "t.txt", "--src", "t.txt", "--tgt", "t.txt"], "give either --text, for a language model, or pairs"),
         (["--text", "t.txt", "--dev", "toy"], "the validation set of a language model is text: --dev-text"),
-        (["--dev-text", "t.txt"], "--dev-text goes with --text"),
+        (["--dev-text", "t.txt"], "no training data: give --src and --tgt, --data or --text"),
         (["--text", "t.txt", "--config", "toy"], "--text needs model.architecture decoder_only"),
         (
             ["--config", "toy-decoder", "--set", "tokenizer.separate=true"],
