@@ -24,7 +24,8 @@ def shortened(command: str) -> str:
         return command
     if " train" in command.partition("--")[0]:
         command = re.sub(r"--max-(steps|time) \S+", "", command)
-        return f"{command} --max-steps 2 {shlex.join(TINY_FLAGS)}"
+        no_decoder = " --set model.num_decoder_layers=0" if "-encoder" in command else ""
+        return f"{command} --max-steps 2 {shlex.join(TINY_FLAGS)}{no_decoder}"
     return command
 
 

@@ -22,12 +22,13 @@ from .assemble import build_trainer
 from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, check_tokenizer
 from .log import RunLog
+from .machine import COUNTED, masking, objective_of
 from .plan import Plan
 from .prepare import PreparedData, StoreBatches, subword_dropout
 from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
-from .validation import TextValidator, TranslationValidator, Validator
+from .validation import MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
 from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
 
 
@@ -100,7 +101,8 @@ class Leader:
         )
         self.model: Any = self.trainer.model
         self.progress = self.trainer.progress
-        self.log = RunLog(run, self.config, reporter, plan.started)
+        self.objective = objective_of(settings.model.architecture, self.config)
+        self.log = RunLog(run, self.config, reporter, plan.started, counted=COUNTED[self.objective])
 
     def train(self, init_from: Path | None) -> TrainingResult:
         """Trains to the end.
@@ -267,6 +269,20 @@ class Leader:
                     max_pieces=self.settings.model.max_seq_len - 1,
                     batches=batches,
                     texts=[text for _, text in self.prepared.dev_pairs],
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
+            case "sentence encoder" if self.objective == "masked_lm":
+                return MaskedTokenValidator(
+                    masking=masking(self.description),
+                    batches=batches,
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
+            case "sentence encoder":
+                return SentenceValidator(
+                    config=self.config,
+                    batches=batches,
                     reporter=self.reporter,
                     stop_requested=lambda: self.interrupts.received,
                 )

@@ -10,7 +10,23 @@ import pytest
 from tfm.configs import RunConfig, load_config, parse_config, preset_names
 from tfm.data.errors import UsageError
 
-PRESETS = ["base", "g2p", "multi30k", "multi30k-best", "pairs-100k", "pairs-1m", "pairs-20k", "pairs-5k", "scan", "toy"]
+PRESETS = [
+    "base",
+    "g2p",
+    "multi30k",
+    "multi30k-best",
+    "multi30k-encoder",
+    "pairs-100k",
+    "pairs-1m",
+    "pairs-20k",
+    "pairs-5k",
+    "scan",
+    "text-100k",
+    "toy",
+    "toy-decoder",
+    "toy-encoder",
+    "toy-text",
+]
 
 
 def text_of(name: str) -> str:
@@ -78,7 +94,7 @@ def test_missing_preset_offers_the_nearest(typed: str, meant: str) -> None:
 def test_missing_preset_without_a_near_one_lists_all() -> None:
     with pytest.raises(
         UsageError,
-        match=r"there is no preset 'zzzz'\. Presets: base, .*, toy; or name a \.yaml file",
+        match=r"there is no preset 'zzzz'\. Presets: base, .*, toy, .*; or name a \.yaml file",
     ):
         load_config("zzzz")
 
