@@ -7,6 +7,7 @@ threshold is the best one (by F1) for a second pair of files, shuffled alike. Tr
 
 import argparse
 import random
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ def main() -> None:
         raise BenchmarkError("--shuffle needs --dev-src and --dev-tgt, to choose the threshold on")
     test = read_pairs(options.src, options.tgt)
     embedder = Embedder.load(options.run)
-    print(f"## Retrieval\n\n{machine()}\n* `{' '.join(['retrieval.py', *sys.argv[1:]])}`", flush=True)
+    print(f"## Retrieval\n\n{machine()}\n* `{shlex.join(['retrieval.py', *sys.argv[1:]])}`", flush=True)
     assert embedder.checkpoint is not None
     note(f"* {options.run}, {embedder.checkpoint.name}")
     note(retrieval_table(embedder, test))

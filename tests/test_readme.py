@@ -88,7 +88,8 @@ def test_the_python_of_the_readme_runs(workplace: Path) -> None:
 def test_the_tree_is_the_tree() -> None:
     tree = next(block for block in blocks(README) if block.startswith("cli/"))
     named = [line.split()[0].rstrip("/") for line in tree.splitlines()]
-    assert all((ROOT / name).is_dir() or list(ROOT.glob(f"*/{name}")) for name in named), named
+    places = ("{}", "*/{}", "*/*/{}")
+    assert all(any(list(ROOT.glob(place.format(name))) for place in places) for name in named), named
     ignored = {"build", "dist", "runs"}
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "." and "egg" not in path.name}
     assert folders - ignored <= set(named)

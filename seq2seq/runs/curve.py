@@ -24,15 +24,16 @@ def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> byt
 
     train = [record for record in records if record.get("kind") == "train"]
     dev = [record for record in records if record.get("kind") == "validation"]
+    shown = [name for name in _COLOURS if any(name in r for r in dev)] or _TRANSLATION
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     losses, scores = figure.subplots(1, 2)
-    name = "training (label-smoothed)" if config.label_smoothing else "training"
+    smoothed = config.label_smoothing and shown[0] != "retrieval"
+    name = "training (label-smoothed)" if smoothed else "training"
     losses.plot([r["step"] for r in train], [r["loss"] for r in train], label=name, color="#7f9fbf")
     losses.plot(
         [r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3
     )
-    shown = [name for name in _COLOURS if any(name in r for r in dev)] or _TRANSLATION
     example = {"retrieval": "pair", "accuracy": "hidden token"}.get(shown[0], "target token")
     losses.set(title=f"Loss, nats per {example}", xlabel="step")
     losses.set_ylim(bottom=0)

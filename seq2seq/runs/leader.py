@@ -40,7 +40,7 @@ class TrainingResult:
         step: Its last step.
         best_step, best_score: Where validation scored highest.
         stopped_early: Validation had stopped improving.
-        command: The command that puts the model to use.
+        use: What to do with the model.
         how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
     """
 
@@ -48,7 +48,7 @@ class TrainingResult:
     best_step: int
     best_score: float | None
     stopped_early: bool
-    command: str
+    use: str
     how_to_go_on: str | None = None
 
     @property
@@ -321,9 +321,15 @@ class Leader:
             best_step=progress.best_step,
             best_score=progress.best_score,
             stopped_early=progress.stopped_early,
-            command=COMMANDS[self.description.purpose],
+            use=self._use(),
             how_to_go_on=how_to_go_on,
         )
+
+    def _use(self) -> str:
+        if self.objective == "masked_lm":
+            return f"It is a beginning for vectors of sentences: tfm train --init-from {self.run.quoted} --run NEW .."
+        command = COMMANDS[self.description.purpose]
+        return f"{command.split()[-1].capitalize()} with: {command} --run {self.run.quoted}"
 
 
 def _words(environment: dict[str, Any]) -> str:

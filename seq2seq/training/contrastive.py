@@ -48,6 +48,8 @@ def contrastive_loss(sources: Tensor, targets: Tensor, same: Tensor, temperature
 class ContrastiveLoss:
     """The contrastive loss of the pairs of a batch. A part of a batch has only its own pairs for negatives.
 
+    Two sentences count as the same if their pieces are: subword dropout can hide that they are.
+
     Args:
         dtype: Precision of activations and matrix products; vectors and their similarities are float32.
     """

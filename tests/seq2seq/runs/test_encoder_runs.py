@@ -81,7 +81,7 @@ def test_it_learns_and_is_validated_by_retrieval(tmp_path: Path, corpus: dict[st
     recorder = Recorder()
     result = train_encoder(tmp_path / "run", corpus, reporter=recorder, **easy, max_tokens_per_batch=400)
     found = [record for record in records(tmp_path / "run" / "metrics.jsonl") if record["kind"] == "validation"]
-    assert result.command == "tfm embed"
+    assert result.use == f"Embed with: tfm embed --run {tmp_path / 'run'}"
     assert result.best_score == max(float(str(record["retrieval"])) for record in found)
     for record in found:
         directions = [float(str(record[name])) for name in ("src_to_tgt", "tgt_to_src")]
@@ -96,7 +96,8 @@ def test_the_loss_decides_where_it_is_asked_to(tmp_path: Path, corpus: dict[str,
 
 
 def test_hidden_tokens_prepare_a_sentence_encoder(tmp_path: Path, corpus: dict[str, Any]) -> None:
-    train_encoder(tmp_path / "first", corpus, **MASKED)
+    first = train_encoder(tmp_path / "first", corpus, **MASKED)
+    assert f"tfm train --init-from {tmp_path / 'first'}" in first.use
     last = records(tmp_path / "first" / "metrics.jsonl")[-1]
     assert last["score"] == -float(str(last["loss"])) and 0 <= float(str(last["accuracy"])) <= 100
     recorder = Recorder()
