@@ -43,17 +43,38 @@ def write_results(
     Returns:
         How many lines were too long to be read whole.
     """
-    line_number = bad_lines = too_long = 0
+    decoder, line_number = Decoder(), 0
     for chunk in chunks:
-        too_long += sum(raw is None for raw in chunk)
-        texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
-        bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in zip(chunk, texts, strict=True))
+        texts = decoder.decode(chunk)
         stream.writelines(line + "\n" for line in work(texts, line_number))
         stream.flush()
         line_number += len(texts)
-    if bad_lines:
-        console.warn(f"{bad_lines:,} lines were not valid UTF-8; what could not be read became U+FFFD")
-    return too_long
+    decoder.report(console)
+    return decoder.too_long
+
+
+class Decoder:
+    """Raw lines to text.
+
+    Attributes:
+        too_long: Lines so far that were too long to be read whole; they become empty.
+    """
+
+    def __init__(self) -> None:
+        self.too_long = self._bad_lines = 0
+
+    def decode(self, chunk: Chunk) -> list[str]:
+        """The text of lines; what is not UTF-8 becomes U+FFFD."""
+        self.too_long += sum(raw is None for raw in chunk)
+        texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
+        pairs = zip(chunk, texts, strict=True)
+        self._bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in pairs)
+        return texts
+
+    def report(self, console: Console) -> None:
+        """Says how many lines were not UTF-8."""
+        if self._bad_lines:
+            console.warn(f"{self._bad_lines:,} lines were not valid UTF-8; what could not be read became U+FFFD")
 
 
 def argument_lines(texts: list[str]) -> Iterator[Chunk]:

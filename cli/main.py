@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..data.errors import ClosedPipe, Interrupted, TfmError
+from .embed import embed
 from .evaluate import evaluate
 from .export import export
 from .generate import generate
@@ -61,7 +62,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (tokenize, train, translate, generate, evaluate, info, export):
+for command in (tokenize, train, translate, generate, embed, evaluate, info, export):
     app.command()(_flushing(command))
 
 

@@ -129,9 +129,7 @@ def train(
     else:
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
         early = ", as validation had stopped improving" if result.stopped_early else ""
-        verb = result.command.split()[-1].capitalize()
-        finished = f"finished at step {result.step:,}{best}{early}"
-        console.say(f"{finished}. {verb} with: {result.command} --run {directory.quoted}")
+        console.say(f"finished at step {result.step:,}{best}{early}. {result.use}")
 
 
 def _describe(settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, console: "Console") -> None:

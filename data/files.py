@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 from .errors import EnvironmentFault
 
@@ -230,25 +230,32 @@ class LineLog:
             replace_file(self.path, "".join(lines).encode())
 
 
-class OutputFile:
+Stream = TypeVar("Stream", bound=IO[Any])
+
+
+class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
+
+    Args:
+        path: Its name.
+        open_: Opens the unfinished file.
 
     Raises:
         EnvironmentFault: The file cannot be created. Raised before any work is done.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, open_: Callable[[Path], Stream]) -> None:
         self.path = path
         self.staged = path.parent / (path.name + PARTIAL)
         if path.exists() and not path.is_file():  # a rename over /dev/stdout would remove it
             what = "is a directory" if path.is_dir() else "is not a regular file"
             raise EnvironmentFault(f"cannot write {path}: it {what}; name a file")
         try:
-            self.stream: IO[str] = open(self.staged, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
+            self.stream: Stream = open_(self.staged)
         except OSError as error:
             raise fault("write", path, error) from error
 
-    def __enter__(self) -> IO[str]:
+    def __enter__(self) -> Stream:
         return self.stream
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -262,6 +269,20 @@ class OutputFile:
                 self.staged.unlink()
         except OSError as error:
             raise fault("write", self.path, error) from error
+
+
+class OutputFile(StagedFile[IO[str]]):
+    """Such a file of text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, lambda staged: open(staged, "w", encoding="utf-8", newline="\n"))  # noqa: SIM115
+
+
+class BinaryOutputFile(StagedFile[IO[bytes]]):
+    """Such a file of bytes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, lambda staged: open(staged, "wb"))  # noqa: SIM115
 
 
 class DirectoryLock:

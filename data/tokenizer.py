@@ -24,7 +24,10 @@ from .processes import Child
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
 """Kept free for placeholders and language tags; control pieces, so no text is ever read as one of them."""
-_FIXED_PIECES = 4 + len(RESERVED_PIECES)
+MASK_ID = 4
+"""The first reserved piece: it stands where a token is hidden that a model has to guess."""
+FIRST_TEXT_ID = 4 + len(RESERVED_PIECES)
+"""Ids from here on are pieces of text."""
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
@@ -232,7 +235,7 @@ def _train(sentences: Iterable[str], config: TokenizerConfig, name: str) -> Voca
     if not sample:
         raise DataError(f"no usable line to build the {name} from")
     # A char vocabulary takes what there is below this size; the others need room for the fixed pieces to start with.
-    size = MAX_VOCAB_SIZE if config.type == "char" else max(config.vocab_size, _FIXED_PIECES + 1)
+    size = MAX_VOCAB_SIZE if config.type == "char" else max(config.vocab_size, FIRST_TEXT_ID + 1)
     model, error = _run_worker(sample, _options(config, size))
     if nearest := re.search(r"(?:size too high.*value <=|smaller than required_chars\. \d+ vs) (\d+)", error):
         model, error = _run_worker(sample, _options(config, int(nearest[1])))

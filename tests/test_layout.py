@@ -21,6 +21,8 @@ WITHOUT_A_MODULE = {
     "configs/test_presets": "configs/*.yaml",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",
+    "seq2seq/runs/test_decoder_runs": "train, of one machine",
+    "seq2seq/runs/test_encoder_runs": "train, of one machine",
     "seq2seq/runs/test_resume": "train, leader and session together: the promise of exact resuming",
 }
 """Test modules whose name is no module's, and what they test instead."""

@@ -1,4 +1,4 @@
-"""From a trained model to text. Read in this order:
+"""From a trained model to text, or to vectors. Read in this order:
 
     config      a run's defaults
     search      what a search is: a step and a state go in, hypotheses come out
@@ -10,6 +10,7 @@
     threads     one batch for each core
     translator  text to text: tokenize, search, detokenize
     generator   a beginning to a text, by a language model
+    embedder    texts to vectors, by a sentence encoder
 
 from tfm.seq2seq.decoding import Beam, Translator
 translator = Translator.load("runs/toy")
@@ -24,6 +25,7 @@ from .config import DecodingConfig
 
 if TYPE_CHECKING:
     from .beam import Beam
+    from .embedder import Embedder
     from .generator import Generation, Generator
     from .greedy import Greedy
     from .sampling import Sample
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Beam",
     "DecodingConfig",
+    "Embedder",
     "Generation",
     "Generator",
     "Greedy",
@@ -42,6 +45,7 @@ __all__ = [
 
 _MODULES = {
     "Beam": "beam",
+    "Embedder": "embedder",
     "Generation": "generator",
     "Generator": "generator",
     "Greedy": "greedy",

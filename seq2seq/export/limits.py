@@ -35,7 +35,7 @@ def why_not_exportable(config: ModelConfig, *, vocab_size: int = 1) -> list[str]
     """
     reasons: list[str] = []
     if config.architecture != "encoder_decoder":
-        return [f"tfm export writes encoder-decoders, and this is a {config.architecture} model"]
+        return [f"tfm export writes encoder-decoders, and this model is {config.architecture}"]
     if config.num_heads > _MAX_HEADS:
         reasons.append(f"num_heads is {config.num_heads:,}, and CTranslate2 takes at most {_MAX_HEADS:,}")
     heads = config.num_heads * max(config.key_size, config.value_size)

@@ -12,6 +12,7 @@ Then one module for each machine, made of these:
 
     encoder_decoder   source and target meet in cross-attention: translates
     decoder_only      source and target are one sequence, or there is a text alone: translates, or continues text
+    encoder_only      each sentence by itself, seen from both sides: its vector
 
 Shapes, in every docstring: B sentences, S source length, T target length, V vocabulary, D = d_model, H heads,
 batch first. A mask is True where attending is allowed.

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Never, get_args
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
 _LARGEST = 10_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
-Architecture = Literal["encoder_decoder", "decoder_only"]
+Architecture = Literal["encoder_decoder", "decoder_only", "encoder_only"]
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Positions = Literal["sinusoidal", "learned", "none"]
@@ -19,6 +19,7 @@ _CHOICES = {
 _STACKS: dict[str, set[str]] = {
     "encoder_decoder": {"num_encoder_layers", "num_decoder_layers"},
     "decoder_only": {"num_decoder_layers"},
+    "encoder_only": {"num_encoder_layers"},
 }
 """Which layers an architecture has."""
 
@@ -38,8 +39,8 @@ class ModelConfig:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     architecture: Architecture = "encoder_decoder"
-    """`encoder_decoder` translates; `decoder_only` translates, or continues text (`data.text`). What a machine does not
-    have has 0 layers."""
+    """`encoder_decoder` translates; `decoder_only` translates, or continues text (`data.text`); `encoder_only` turns
+    sentences into vectors. What a machine does not have has 0 layers."""
 
     d_model: int = 512
     """Width of the residual stream, D."""

@@ -4,6 +4,7 @@
     checkpoint   the files of a checkpoint: complete or absent, each with its hash
     weights      their tensors, to models and back
     state        where training stood when a checkpoint was written
+    machine      what belongs to each architecture: settings that suit it, and what it minimises
     plan         how many updates a run has: a number, or as many as fit its time
     setup        precision, processes, threads: settled at the first start (`products` measures)
     prepare      texts to a vocabulary and tokenised stores

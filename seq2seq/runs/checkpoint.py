@@ -41,10 +41,11 @@ def checkpoint_step(directory: Path) -> int:
     return int(match[1]) if match else -1
 
 
-Purpose = Literal["translator", "language model"]
+Purpose = Literal["translator", "language model", "sentence encoder"]
 COMMANDS: dict[Purpose, str] = {
     "translator": "tfm translate",
     "language model": "tfm generate",
+    "sentence encoder": "tfm embed",
 }
 """The command that puts a machine to use."""
 
@@ -77,6 +78,8 @@ class ModelDescription:
                 return "translator"
             case "decoder_only":
                 return "translator" if self.src_vocab_size else "language model"
+            case "encoder_only":
+                return "sentence encoder"
             case other:
                 raise unknown("architecture", other)
 

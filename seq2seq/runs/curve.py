@@ -5,6 +5,9 @@ from typing import Any
 
 from ..training.config import TrainingConfig
 
+_COLOURS = {"bleu": "#b0452f", "chrf": "#3f7f5f", "exact": "#555577", "retrieval": "#b0452f", "accuracy": "#3f7f5f"}
+_TRANSLATION = ["bleu", "chrf", "exact"]
+
 
 def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> bytes:
     """Draws loss and scores over the steps.
@@ -21,21 +24,26 @@ def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> byt
 
     train = [record for record in records if record.get("kind") == "train"]
     dev = [record for record in records if record.get("kind") == "validation"]
+    shown = [name for name in _COLOURS if any(name in r for r in dev)] or _TRANSLATION
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     losses, scores = figure.subplots(1, 2)
-    name = "training (label-smoothed)" if config.label_smoothing else "training"
+    smoothed = config.label_smoothing and shown[0] != "retrieval"
+    name = "training (label-smoothed)" if smoothed else "training"
     losses.plot([r["step"] for r in train], [r["loss"] for r in train], label=name, color="#7f9fbf")
     losses.plot(
         [r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3
     )
-    losses.set(title="Loss, nats per target token", xlabel="step")
+    example = {"retrieval": "pair", "accuracy": "hidden token"}.get(shown[0], "target token")
+    losses.set(title=f"Loss, nats per {example}", xlabel="step")
     losses.set_ylim(bottom=0)
     losses.legend()
-    for name, color in (("bleu", "#b0452f"), ("chrf", "#3f7f5f"), ("exact", "#555577")):
+    for name in shown:
         points = [(r["step"], r[name]) for r in dev if name in r]
-        scores.plot(*zip(*points, strict=True) if points else ([], []), label=name, color=color, marker="o", ms=3)
-    scores.set(title=f"Validation scores, greedy (best by {config.best_metric})", xlabel="step")
+        xs, ys = zip(*points, strict=True) if points else ([], [])
+        scores.plot(xs, ys, label=name, color=_COLOURS[name], marker="o", ms=3)
+    how = "scores, greedy" if shown == _TRANSLATION else shown[0]
+    scores.set(title=f"Validation {how} (best by {config.best_metric})", xlabel="step")
     scores.set_ylim(0, 100)
     scores.legend()
     for axes in (losses, scores):

@@ -7,10 +7,17 @@ import torch
 from ...data.errors import ModelError
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig
-from .checkpoint import ModelDescription, checkpoint_step, read_description, read_state
+from .checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
 from .weights import build_model, count_parameters
+
+_COUNTED: dict[Purpose, str] = {
+    "translator": "target_tokens",
+    "language model": "target_tokens",
+    "sentence encoder": "examples",
+}
+"""What the loss is a mean over; of a sentence encoder pairs or hidden tokens."""
 
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
@@ -47,7 +54,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             "step": state["progress"]["step"],
             "of": state["max_steps"],
             "epoch": state["progress"]["epoch"],
-            "target_tokens": state["progress"]["tokens"],
+            _COUNTED[description.purpose]: state["progress"]["tokens"],
             "stopped_early": state["progress"]["stopped_early"],
         },
         "computed": describe_setup(run, state.get("environment", {})),

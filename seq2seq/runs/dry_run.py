@@ -10,6 +10,7 @@ from ..device import pick_device
 from ..reporter import Reporter
 from .assemble import describe_model
 from .directory import RunDirectory
+from .machine import fixed_parts
 from .prepare import StoreBatches, prepare_data
 from .setup import check_device, divide_update
 from .weights import build_model, count_parameters
@@ -30,7 +31,8 @@ def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) 
         joint = prepared.tokenizer.joint
         with torch.device("meta"):
             built = build_model(describe_model(settings, prepared.tokenizer))
-        parameters, division = count_parameters(built), divide_update(config, built, device)
+        parameters = count_parameters(built)
+        division = divide_update(config, built, device, parts=fixed_parts(settings))
         batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
         steps = -(-batches // config.grad_accum_steps)
         report = prepared.train.report

@@ -22,12 +22,13 @@ from .assemble import build_trainer
 from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, check_tokenizer
 from .log import RunLog
+from .machine import COUNTED, masking, objective_of
 from .plan import Plan
 from .prepare import PreparedData, StoreBatches, subword_dropout
 from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
-from .validation import TextValidator, TranslationValidator, Validator
+from .validation import MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
 from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
 
 
@@ -39,7 +40,7 @@ class TrainingResult:
         step: Its last step.
         best_step, best_score: Where validation scored highest.
         stopped_early: Validation had stopped improving.
-        command: The command that puts the model to use.
+        use: What to do with the model.
         how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
     """
 
@@ -47,7 +48,7 @@ class TrainingResult:
     best_step: int
     best_score: float | None
     stopped_early: bool
-    command: str
+    use: str
     how_to_go_on: str | None = None
 
     @property
@@ -100,7 +101,8 @@ class Leader:
         )
         self.model: Any = self.trainer.model
         self.progress = self.trainer.progress
-        self.log = RunLog(run, self.config, reporter, plan.started)
+        self.objective = objective_of(settings.model.architecture, self.config)
+        self.log = RunLog(run, self.config, reporter, plan.started, counted=COUNTED[self.objective])
 
     def train(self, init_from: Path | None) -> TrainingResult:
         """Trains to the end.
@@ -270,6 +272,20 @@ class Leader:
                     reporter=self.reporter,
                     stop_requested=lambda: self.interrupts.received,
                 )
+            case "sentence encoder" if self.objective == "masked_lm":
+                return MaskedTokenValidator(
+                    masking=masking(self.description),
+                    batches=batches,
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
+            case "sentence encoder":
+                return SentenceValidator(
+                    config=self.config,
+                    batches=batches,
+                    reporter=self.reporter,
+                    stop_requested=lambda: self.interrupts.received,
+                )
 
     def _save(self) -> None:
         """Writes a checkpoint of where training stands, and removes old ones."""
@@ -305,9 +321,15 @@ class Leader:
             best_step=progress.best_step,
             best_score=progress.best_score,
             stopped_early=progress.stopped_early,
-            command=COMMANDS[self.description.purpose],
+            use=self._use(),
             how_to_go_on=how_to_go_on,
         )
+
+    def _use(self) -> str:
+        if self.objective == "masked_lm":
+            return f"It is a beginning for vectors of sentences: tfm train --init-from {self.run.quoted} --run NEW .."
+        command = COMMANDS[self.description.purpose]
+        return f"{command.split()[-1].capitalize()} with: {command} --run {self.run.quoted}"
 
 
 def _words(environment: dict[str, Any]) -> str:

@@ -21,10 +21,14 @@ class RunLog:
         config: For the cadence, and for names in the picture.
         reporter: Shows the progress bar.
         started: Monotonic time from which `timing.jsonl` counts.
+        counted: What the loss is a mean over.
     """
 
-    def __init__(self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float) -> None:
+    def __init__(
+        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"
+    ) -> None:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
+        self._counted = counted
 
     def open(self, progress: Progress, max_steps: int | None) -> None:
         """Cuts the logs back to where training stands, and begins a progress bar.
@@ -46,7 +50,7 @@ class RunLog:
         now, (then, tokens) = time.monotonic(), self._last_tick
         speed = (progress.tokens - tokens) / max(now - then, 1e-9)
         loss = progress.mean_loss
-        note = f"{speed:,.0f} tok/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        note = f"{speed:,.0f} {self._counted}/s" + (f", loss {loss:.3f}" if loss is not None else "")
         self._bar.update(progress.step, note, total=max_steps)
         if progress.step % self._config.log_every == 0:
             seconds = round(now - self._started, 3)

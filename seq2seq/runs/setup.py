@@ -103,6 +103,8 @@ def settle(
     device: torch.device,
     saved: Saved | None,
     reporter: Reporter,
+    *,
+    parts: int | None = None,
 ) -> Setup:
     """The setup of a start: what the run keeps, else what serves this machine, which the run keeps from now on.
 
@@ -116,6 +118,7 @@ def settle(
         device: Where it computes.
         saved: Where the run stands, if it has been saved.
         reporter: Hears what was measured.
+        parts: Into so many parts each batch is cut, whatever would serve.
 
     Raises:
         UsageError: The configuration asks for what the device cannot do.
@@ -124,7 +127,7 @@ def settle(
     with torch.device("meta"):
         model = build_model()
     kept = _kept(run, saved, device)
-    division = divide_update(config, model, device, kept.division if kept else None)
+    division = divide_update(config, model, device, kept.division if kept else None, parts=parts)
     if config.precision != "auto":
         setup = Setup(config.precision, config.precision, division, device.type, describe_processor())
     elif kept is not None:
@@ -178,7 +181,12 @@ def in_todays_words(environment: dict[str, Any]) -> dict[str, Any]:
 
 
 def divide_update(
-    config: TrainingConfig, model: nn.Module, device: torch.device, kept: Division | None = None
+    config: TrainingConfig,
+    model: nn.Module,
+    device: torch.device,
+    kept: Division | None = None,
+    *,
+    parts: int | None = None,
 ) -> Division:
     """The division that is kept, if this machine has the cores and the memory and no other is asked for; or a new one.
 
@@ -187,9 +195,10 @@ def divide_update(
         model: For its sizes.
         device: Where it computes.
         kept: The division of the run, if it has one.
+        parts: Of each batch; if not given, those that the run has, else as many as serve.
     """
     threads, torchrun = torch.get_num_threads(), started_by_torchrun()
-    parts = kept.parts if kept else None
+    parts = parts or (kept.parts if kept else None)
     if device.type != "cpu":  # it computes large batches best: they are cut only so far that every rank has something
         count = torchrun.count if torchrun else 1
         return Division(count, threads, parts or -(-count // config.grad_accum_steps))

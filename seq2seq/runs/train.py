@@ -12,6 +12,7 @@ from ..reporter import Reporter
 from .assemble import describe_model
 from .directory import RunDirectory
 from .leader import Leader, TrainingResult
+from .machine import fixed_parts
 from .plan import Plan
 from .prepare import prepare_data
 from .setup import check_device, settle
@@ -70,6 +71,14 @@ def train(
         if saved is not None:  # its files may have other names by now, but hold what they did
             directory.write_configuration(settings)
         description = describe_model(settings, prepared.tokenizer)
-        setup = settle(directory, settings.training, lambda: build_model(description), device, saved, reporter)
+        setup = settle(
+            directory,
+            settings.training,
+            lambda: build_model(description),
+            device,
+            saved,
+            reporter,
+            parts=fixed_parts(settings),
+        )
         leader = Leader(directory, settings, prepared, description, setup, plan, reporter, interrupts, saved)
         return leader.train(init_from)

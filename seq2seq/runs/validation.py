@@ -4,6 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.errors import Interrupted
@@ -13,11 +17,15 @@ from ..decoding.generator import Generator
 from ..decoding.sampling import Sample
 from ..decoding.translator import Translator
 from ..evaluation.loss import TensorBatch, evaluate_loss
+from ..evaluation.retrieval import top_1
 from ..evaluation.scores import score
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
+from ..model.encoder_only import EncoderOnly
 from ..reporter import Reporter
 from ..training.config import TrainingConfig
+from ..training.contrastive import contrastive_loss, equal_rows
+from ..training.masking import Masking, sides
 
 T = TypeVar("T")
 
@@ -25,6 +33,8 @@ SAMPLES = 3
 """Sample translations shown at each validation."""
 _CHUNK = 100
 """Sentences translated between two looks at whether to stop: a second's work, or a few."""
+_MASKING_SEED = 1
+"""Of the tokens that are hidden in a validation."""
 
 
 class Validator(Protocol):
@@ -179,3 +189,121 @@ class TextValidator:
         for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):
             self._reporter.say(f"  {text}")
         return {"loss": set_loss.loss, "ppl": set_loss.ppl, "ppl_per_byte": per_byte, "score": -set_loss.loss}
+
+
+class SentenceValidator:
+    """Validates a sentence encoder on pairs: its loss, and how often a sentence finds its translation among all.
+
+    Args:
+        config: Says which score counts.
+        batches: Yields the tokenised set.
+        reporter: Hears the scores.
+        stop_requested: Looked at between batches.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: TrainingConfig,
+        batches: Callable[[], Iterable[TensorBatch]],
+        reporter: Reporter,
+        stop_requested: StopRequested,
+    ) -> None:
+        self._config, self._batches = config, batches
+        self._reporter, self._stop_requested = reporter, stop_requested
+
+    @torch.inference_mode()
+    def __call__(self, model: EncoderOnly, step: int) -> dict[str, Any]:
+        """See `Validator`.
+
+        Returns:
+            loss (nats per pair, each among the pairs of its batch), retrieval (percent, the mean of src_to_tgt and
+            tgt_to_src), and score: retrieval, or the negative loss where that decides.
+        """
+        total, device = 0.0, next(model.parameters()).device
+        sources, targets = ([torch.empty(0, model.config.d_model, device=device)] for _ in range(2))
+        src_keys, tgt_keys = _Numbers(), _Numbers()
+        for batch in interruptible(self._batches(), self._stop_requested):
+            sources.append(model.embed(batch.src))
+            targets.append(model.embed(batch.tgt_out))
+            same = equal_rows(batch.src) | equal_rows(batch.tgt_out)
+            total += contrastive_loss(sources[-1], targets[-1], same, model.temperature).item()
+            src_keys.add(batch.src, model.pad_id)
+            tgt_keys.add(batch.tgt_out, model.pad_id)
+        all_sources, all_targets = torch.cat(sources), torch.cat(targets)
+        found = top_1(all_sources, all_targets, src_keys.numbers(device), tgt_keys.numbers(device))
+        loss = total / len(all_sources) if len(all_sources) else math.nan
+        self._reporter.say(
+            f"step {step:,}: validation loss {loss:.3f}, retrieval {found.mean:.2f} % among {len(all_sources):,} pairs"
+            f" (source to target {found.src_to_tgt:.2f} %, target to source {found.tgt_to_src:.2f} %)"
+        )
+        return {
+            "loss": loss,
+            "retrieval": found.mean,
+            "src_to_tgt": found.src_to_tgt,
+            "tgt_to_src": found.tgt_to_src,
+            "score": -loss if self._config.best_metric == "loss" else found.mean,
+        }
+
+
+class _Numbers:
+    """Sentences as numbers, equal for equal sentences."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], int] = {}
+        self._all: list[int] = []
+
+    def add(self, ids: Tensor, pad_id: int) -> None:
+        """The sentences of a padded batch."""
+        for row in ids.tolist():
+            sentence = tuple(token for token in row if token != pad_id)
+            self._all.append(self._known.setdefault(sentence, len(self._known)))
+
+    def numbers(self, device: torch.device) -> Tensor:
+        """Those of all sentences so far, in order."""
+        return torch.tensor(self._all, device=device)
+
+
+class MaskedTokenValidator:
+    """Validates how well a model guesses hidden tokens, the same ones each time.
+
+    Args:
+        masking: How tokens are hidden.
+        batches: Yields the tokenised set.
+        reporter: Hears the figures.
+        stop_requested: Looked at between batches.
+    """
+
+    def __init__(
+        self,
+        *,
+        masking: Masking,
+        batches: Callable[[], Iterable[TensorBatch]],
+        reporter: Reporter,
+        stop_requested: StopRequested,
+    ) -> None:
+        self._masking, self._batches = masking, batches
+        self._reporter, self._stop_requested = reporter, stop_requested
+
+    @torch.inference_mode()
+    def __call__(self, model: EncoderOnly, step: int) -> dict[str, Any]:
+        """See `Validator`.
+
+        Returns:
+            loss (nats per token to be guessed), accuracy (percent of them guessed), and score, the negative loss.
+        """
+        total, right, count = 0.0, 0, 0
+        generator = torch.Generator(device=next(model.parameters()).device).manual_seed(_MASKING_SEED)
+        for batch in interruptible(self._batches(), self._stop_requested):
+            for ids in sides(batch):
+                hidden_ids, wanted = self._masking(ids, generator)
+                chosen = wanted != model.pad_id  # (B, S)
+                logits = model.output_layer(model.hidden_states(hidden_ids)[chosen]).float()  # (chosen, V)
+                total += F.cross_entropy(logits, wanted[chosen], reduction="sum").item()
+                right += int((logits.argmax(dim=-1) == wanted[chosen]).sum())
+                count += len(logits)
+        loss, accuracy = (total / count, 100 * right / count) if count else (math.nan, math.nan)
+        self._reporter.say(
+            f"step {step:,}: validation loss {loss:.3f}, {accuracy:.2f} % of {count:,} hidden tokens guessed"
+        )
+        return {"loss": loss, "accuracy": accuracy, "score": -loss}

@@ -16,6 +16,7 @@ from ...data.files import json_bytes
 from ..model.config import unknown
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
+from ..model.encoder_only import EncoderOnly
 from .checkpoint import ModelDescription, read_description, read_file, write_files
 
 
@@ -95,7 +96,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-Machine = Transformer | DecoderOnly
+Machine = Transformer | DecoderOnly | EncoderOnly
 """A model of any architecture."""
 
 
@@ -112,6 +113,8 @@ def build_model(description: ModelDescription) -> Machine:
             )
         case "decoder_only":
             return DecoderOnly(config, vocab_size=description.tgt_vocab_size)
+        case "encoder_only":
+            return EncoderOnly(config, vocab_size=description.tgt_vocab_size)
         case other:
             raise unknown("architecture", other)
 

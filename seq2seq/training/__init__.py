@@ -1,7 +1,9 @@
 """The mathematics of training: what one update does to the weights. Read in this order:
 
     config       settings
-    loss         cross-entropy with label smoothing
+    loss         cross-entropy with label smoothing; the loss of predicting each next token
+    contrastive  the loss of finding the right translation among others, of an encoder_only model
+    masking      the loss of guessing hidden tokens, of the same
     schedule     the learning rate as a function of the step
     randomness   seeds as a function of the step
     batches      the batches of an update, and who computes which part of them

@@ -5,6 +5,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+Objective = Literal["next_token", "contrastive", "masked_lm"]
+"""What can be minimised."""
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -14,6 +17,10 @@ class TrainingConfig:
 
     seed: int = 1
     """Weights, batch order, dropout and the held-out split are functions of it."""
+    objective: Objective | None = None
+    """What is minimised; if not given, what the architecture is for. `next_token`: each target token from what is
+    before it. An encoder_only model has `contrastive`: which target belongs to which source of its batch; or
+    `masked_lm`: some tokens that were hidden, from those around them."""
     max_steps: int | None = 20_000
     """Optimizer updates; may be left open (`null`) where `max_time` ends the run."""
     max_time: str | None = None
@@ -43,7 +50,8 @@ class TrainingConfig:
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this norm; 0 switches clipping off."""
     label_smoothing: float = 0.1
-    """Share of the target distribution spread evenly over the vocabulary (paper section 5.4; as F.cross_entropy)."""
+    """Share of the target distribution spread evenly over the vocabulary (paper section 5.4; as F.cross_entropy).
+    `contrastive` has none."""
     subword_dropout: float = 0.0
     """Probability of reading a piece as two shorter ones, drawn anew each epoch; 0 for none. For small corpora."""
     ema_decay: float = 0.0
@@ -61,7 +69,7 @@ class TrainingConfig:
     """Newest checkpoints kept, besides the best."""
     validation_sentences: int = 500
     """Sentences of the validation set that are translated (greedily) at each validation; the loss takes all of it."""
-    best_metric: Literal["bleu", "chrf", "exact", "loss"] = "bleu"
+    best_metric: Literal["bleu", "chrf", "exact", "loss", "retrieval"] = "bleu"
     """What makes a checkpoint the best, and what early stopping watches."""
     early_stopping: int = 0
     """Validations without improvement after which training stops; 0 for never."""

@@ -14,7 +14,7 @@ from helpers.command import TFM, Tfm, error_of
 from tfm.cli.libraries import importing
 from tfm.cli.main import main
 
-COMMANDS = ["tokenize", "train", "translate", "evaluate", "info", "export"]
+COMMANDS = ["tokenize", "train", "translate", "generate", "embed", "evaluate", "info", "export"]
 
 
 def test_help_names_every_command(tfm: Tfm) -> None:
@@ -89,7 +89,7 @@ def imported_modules(*arguments: str) -> set[str]:
     return set(done.stderr.decode().splitlines())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["translate", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["translate", "--help"], ["embed", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     heavy = {"torch", "datasets", "sacrebleu", "numpy", "pyarrow", "sentencepiece", "matplotlib"}
     assert not heavy & imported_modules(*arguments)

@@ -16,6 +16,7 @@ PRESETS = [
     "multi30k",
     "multi30k-best",
     "multi30k-decoder",
+    "multi30k-encoder",
     "pairs-100k",
     "pairs-1m",
     "pairs-20k",
@@ -24,6 +25,7 @@ PRESETS = [
     "text-100k",
     "toy",
     "toy-decoder",
+    "toy-encoder",
     "toy-text",
 ]
 

@@ -15,6 +15,7 @@ import pytest
 from tfm.data import files
 from tfm.data.errors import EnvironmentFault
 from tfm.data.files import (
+    BinaryOutputFile,
     DirectoryLock,
     LineLog,
     OutputFile,
@@ -390,3 +391,19 @@ def test_the_old_directory_comes_back_if_the_new_one_cannot_be_put_in_its_place(
     with pytest.raises(EnvironmentFault, match="Input/output"), staged_directory(tmp_path / "run") as staged:
         (staged / "new").touch()
     assert names(tmp_path / "run") == ["old"]
+
+
+def test_a_binary_output_file_can_be_written_anywhere_and_is_there_when_complete(tmp_path: Path) -> None:
+    path = tmp_path / "out.bin"
+    path.write_bytes(b"old")
+    with BinaryOutputFile(path) as stream:
+        stream.seek(4)
+        stream.write(b"\xff\n")
+        stream.seek(0)
+        stream.write(b"head")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"head\xff\n"
+    with pytest.raises(RuntimeError), BinaryOutputFile(tmp_path / "none.bin") as stream:
+        stream.seek(100)
+        raise RuntimeError
+    assert [one.name for one in tmp_path.iterdir()] == ["out.bin"]

@@ -1,87 +1,103 @@
-"""What belongs to each machine: settings that suit it, and a run of it that goes on bit for bit."""
+"""Which settings suit which machine, and what each minimises."""
 
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from helpers.tiny_run import TINY, Recorder
+import torch
 
-from tfm.configs import RunConfig, merge, parse_config
+from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.errors import UsageError
-from tfm.data.files import sha256_file
-from tfm.seq2seq.interrupts import Interrupts
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.leader import TrainingResult
-from tfm.seq2seq.runs.machine import check_machine, purpose_of
-from tfm.seq2seq.runs.train import train
+from tfm.seq2seq.model.config import Architecture
+from tfm.seq2seq.runs.assemble import describe_model
+from tfm.seq2seq.runs.checkpoint import COMMANDS, Purpose
+from tfm.seq2seq.runs.machine import (
+    BEST_METRICS,
+    COUNTED,
+    OBJECTIVES,
+    build_loss,
+    check_machine,
+    fixed_parts,
+    objective_of,
+    purpose_of,
+)
+from tfm.seq2seq.runs.weights import build_model
+from tfm.seq2seq.training.config import Objective
+from tfm.seq2seq.training.contrastive import ContrastiveLoss
+from tfm.seq2seq.training.loss import NextTokenLoss
+from tfm.seq2seq.training.masking import MaskedTokenLoss
 
-DECODER: dict[str, Any] = {"architecture": "decoder_only", "num_encoder_layers": 0, "num_decoder_layers": 2}
-
-
-def configure(data: dict[str, Any], best_metric: str, **training: Any) -> RunConfig:
-    """The tiny configuration of a decoder-only model."""
-    return parse_config(
-        merge(TINY, {"data": data, "model": DECODER, "training": {"best_metric": best_metric, **training}})
-    )
-
-
-@pytest.fixture
-def text(corpus: dict[str, Any]) -> dict[str, Any]:
-    """The source side as text alone."""
-    return {"text": corpus["src"], "dev_text": corpus["dev_src"]}
-
-
-def run(settings: RunConfig, directory: Path) -> TrainingResult:
-    result = train(settings, run=directory, reporter=Recorder(), interrupts=Interrupts())
-    assert result is not None
-    return result
+ENCODER: dict[str, Any] = {
+    "model": {"architecture": "encoder_only", "num_decoder_layers": 0},
+    "training": {"best_metric": "retrieval"},
+}
+MASKED: dict[str, Any] = {"training": {"objective": "masked_lm", "best_metric": "loss"}}
 
 
-def weights(directory: Path) -> str:
-    return sha256_file(RunDirectory(directory).checkpoints()[-1] / "model.safetensors")
+def settings(*trees: dict[str, Any]) -> RunConfig:
+    tree: dict[str, Any] = {"data": {"data": ["toy"]}}
+    for other in trees:
+        tree = merge(tree, other)
+    return parse_config(tree)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "text"])
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_run_that_was_stopped_is_the_one_that_was_not(
-    corpus: dict[str, Any], text: dict[str, Any], tmp_path: Path, kind: str, ranks: int
+def test_every_purpose_architecture_and_objective_is_provided_for() -> None:
+    assert set(COMMANDS) == set(BEST_METRICS) == set(get_args(Purpose))
+    assert set(OBJECTIVES) == set(get_args(Architecture))
+    assert {one for possible in OBJECTIVES.values() for one in possible} == set(COUNTED) == set(get_args(Objective))
+
+
+def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> None:
+    encoder = settings(ENCODER)
+    check_machine(encoder)
+    assert purpose_of(encoder) == "sentence encoder"
+    assert objective_of("encoder_only", encoder.training) == "contrastive"
+    text = {"data": {"data": [], "text": ["toy"]}}
+    with pytest.raises(UsageError, match="learns from pairs, and text alone has none"):
+        purpose_of(settings(ENCODER, text))
+    assert purpose_of(settings(ENCODER, MASKED, text)) == "sentence encoder"
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ([{"training": {"objective": "contrastive"}}], "objective of encoder_decoder must be next_token, but is contr"),
+        ([ENCODER, {"training": {"objective": "next_token"}}], "must be contrastive or masked_lm, but is next_token"),
+        (
+            [ENCODER, {"training": {"best_metric": "bleu"}}],
+            "of a sentence encoder must be loss or retrieval, but is bl",
+        ),
+        (
+            [ENCODER, MASKED, {"training": {"best_metric": "retrieval"}}],
+            "in masked_lm training must be loss, but is re",
+        ),
+        ([{"training": {"best_metric": "retrieval"}}], "of a translator must be .* but is retrieval"),
+        ([ENCODER, {"tokenizer": {"separate": True}}], "encoder_only has one vocabulary; leave tokenizer.separate out"),
+    ],
+)
+def test_what_does_not_suit_the_machine_is_refused_in_one_line(trees: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        check_machine(settings(*trees))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("trees", "loss", "parts"),
+    [([], NextTokenLoss, None), ([ENCODER], ContrastiveLoss, 1), ([ENCODER, MASKED], MaskedTokenLoss, None)],
+)
+def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
+    trees: list[dict[str, Any]], loss: type, parts: int | None, tokenizer: Any
 ) -> None:
-    """Dropout, subword dropout and the moving average on; one process and two."""
-    data, metric = (corpus, "exact") if kind == "pairs" else (text, "loss")
-    settings: dict[str, Any] = {"schedule": "constant", "ranks": ranks}
-    run(configure(data, metric, **settings), tmp_path / "once")
-    assert run(configure(data, metric, max_steps=13, **settings), tmp_path / "twice").step == 13
-    assert run(configure(data, metric, **settings), tmp_path / "twice").step == 24
-    assert weights(tmp_path / "once") == weights(tmp_path / "twice")
+    configured = settings(*trees)
+    description = describe_model(configured, tokenizer)
+    assert isinstance(build_loss(description, configured.training, torch.float32), loss)
+    assert fixed_parts(configured) == parts
 
 
-def test_its_purpose_follows_from_architecture_and_data(corpus: dict[str, Any], text: dict[str, Any]) -> None:
-    assert purpose_of(configure(corpus, "bleu")) == "translator"
-    assert purpose_of(configure(text, "loss")) == "language model"
-    assert purpose_of(parse_config(merge(TINY, {"data": corpus}))) == "translator"
-    with pytest.raises(UsageError, match=r"--text needs model\.architecture decoder_only"):
-        purpose_of(parse_config(merge(TINY, {"data": text})))
-
-
-def test_what_does_not_suit_is_refused(corpus: dict[str, Any], text: dict[str, Any]) -> None:
-    check_machine(configure(text, "loss"))
-    with pytest.raises(UsageError, match=r"training.best_metric of a language model must be loss, but is bleu"):
-        check_machine(configure(text, "bleu"))
-    two = merge(TINY, {"data": corpus, "model": DECODER, "tokenizer": {"separate": True}})
-    with pytest.raises(UsageError, match=r"one vocabulary; leave tokenizer\.separate out"):
-        check_machine(parse_config(two))
-
-
-def test_a_tokenizer_of_two_vocabularies_is_refused(corpus: dict[str, Any], tmp_path: Path) -> None:
-    separate = parse_config(
-        merge(TINY, {"data": corpus, "tokenizer": {"separate": True}, "training": {"max_steps": 1}})
-    )
-    train(separate, run=tmp_path / "two", reporter=Recorder(), interrupts=Interrupts())
-    with pytest.raises(UsageError, match="this tokenizer has two; make one without --separate"):
-        train(
-            configure(corpus, "exact"),
-            run=tmp_path / "run",
-            tokenizer=tmp_path / "two" / "tokenizer",
-            reporter=Recorder(),
-            interrupts=Interrupts(),
-        )
+@pytest.mark.parametrize("preset", ["toy-encoder", "multi30k-encoder"])
+def test_the_presets_suit_their_machine(preset: str, tokenizer: Any) -> None:
+    configured = parse_config(load_config(preset))
+    check_machine(configured)
+    description = describe_model(configured, tokenizer)
+    assert description.purpose == "sentence encoder"
+    with torch.device("meta"):
+        build_model(description)

@@ -1,0 +1,123 @@
+"""Texts to vectors, by a sentence encoder. The Python interface of such a run."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ...data.padding import pad_sources
+from ...data.tokenizer import Tokenizer
+from ..device import pick_device
+from ..model.encoder_only import EncoderOnly
+from ..runs.directory import RunDirectory
+from ..runs.weights import load_model
+from .threads import on_all_cores
+
+Vectors = npt.NDArray[np.float32]
+
+MAX_BATCH_TOKENS = 8_000
+"""Positions, padding included, that are encoded together at most."""
+
+
+class Embedder:
+    """Turns texts into vectors with a trained sentence encoder. Texts that mean the same are to have similar vectors.
+
+    Args:
+        model: In evaluation mode.
+        tokenizer: The one it was trained with.
+        warn: Receives a sentence when a text is too long to be read whole.
+    """
+
+    def __init__(
+        self, model: EncoderOnly, tokenizer: Tokenizer, *, warn: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self.model, self.tokenizer, self.warn = model, tokenizer, warn
+        self.device = next(model.parameters()).device
+        self.checkpoint: Path | None = None
+        """Where the model was loaded from, if it was."""
+        self.size = model.config.d_model
+        """D, the length of a vector."""
+        self.max_pieces = model.config.max_seq_len - 1
+        """Pieces of a text that are read at most; eos takes one place."""
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "best",
+        device: str = "auto",
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> "Embedder":
+        """Loads a run directory.
+
+        Args:
+            run: For example `runs/toy-encoder`.
+            checkpoint: `best`, `last` or a step.
+            device: `auto`, `cpu`, `cuda` or `mps`.
+            warn: Receives a sentence when a text is too long to be read whole.
+
+        Raises:
+            ModelError: No sound checkpoint, or a tokenizer that is not the model's.
+            UsageError: The model is no sentence encoder.
+        """
+        directory = RunDirectory(run)
+        found = directory.find_checkpoint(checkpoint, warn=warn)
+        model, description = load_model(found, device=pick_device(device))
+        description.require("sentence encoder", run)
+        assert isinstance(model, EncoderOnly)
+        embedder = cls(model, directory.load_tokenizer(description.tokenizer_sha256), warn=warn)
+        embedder.checkpoint = found
+        return embedder
+
+    def embed(self, texts: Sequence[str], *, first_line: int = 0) -> Vectors:
+        """The vectors of texts, in order.
+
+        The dot product of two vectors is their similarity: 1 for the same direction, around 0 for texts that have
+        nothing in common. Texts longer than the model allows are cut.
+
+        Args:
+            texts: Any strings, in either of the languages that the model was trained on.
+            first_line: Number of the first text in a longer stream, for warnings.
+
+        Returns:
+            (N, D), float32, each of length 1; zeros for a blank text.
+        """
+        encoded = self.tokenizer.src.encode_all(texts)
+        for line, ids in enumerate(encoded, start=first_line + 1):
+            if len(ids) > self.max_pieces:
+                self.warn(f"line {line} has {len(ids)} pieces; its vector is that of the first {self.max_pieces}")
+        read = [ids[: self.max_pieces] for ids in encoded]
+        batches = _length_batches([len(ids) for ids in read])
+        vectors = np.zeros((len(texts), self.size), dtype=np.float32)
+
+        def encode(rows: list[int], check: Callable[[], None]) -> Vectors:
+            check()
+            return self._encode([read[row] for row in rows])
+
+        # A GPU computes one batch after the other; several threads would only get in each other's way.
+        if self.device.type == "cpu":
+            results = on_all_cores(encode, batches)
+        else:
+            results = [encode(rows, lambda: None) for rows in batches]
+        for rows, found in zip(batches, results, strict=True):
+            vectors[rows] = found
+        return vectors
+
+    @torch.inference_mode()
+    def _encode(self, sentences: list[list[int]]) -> Vectors:
+        ids = torch.from_numpy(pad_sources(sentences)).to(self.device)
+        return self.model.embed(ids).float().cpu().numpy()
+
+
+def _length_batches(lengths: list[int]) -> list[list[int]]:
+    """Groups texts of similar length, longest first, by their numbers; blank texts are in none."""
+    batches: list[list[int]] = []
+    for row in sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row]):
+        if batches and (len(batches[-1]) + 1) * (lengths[batches[-1][0]] + 1) <= MAX_BATCH_TOKENS:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches

@@ -1,0 +1,77 @@
+"""The encoder-only Transformer: one stack that sees a text from both sides. It turns sentences into vectors.
+
+    sentence </s>  ->  hidden states (B, S, D)  ->  mean over the tokens  ->  unit vector (B, D)
+
+Trained on translations (`training.contrastive`), it gives sentences of one meaning vectors of nearly one direction,
+whatever their language. It can also guess hidden tokens (`training.masking`), which prepares it for that: for this it
+has an output layer.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .config import ModelConfig
+from .embedding import Embedding
+from .masks import padding_mask
+from .precision import Linear
+from .stacks import Encoder, initialise
+
+FIRST_TEMPERATURE = 0.05
+"""What similarities are divided by before the first update."""
+LOWEST_TEMPERATURE = 0.01
+"""And at least ever, as in CLIP (Radford et al. 2021): a lower one makes training unstable."""
+
+
+class EncoderOnly(nn.Module):
+    """Encoder from token ids to vectors of sentences, or to logits of hidden tokens.
+
+    Args:
+        config: Sizes and choices; its stack has `num_encoder_layers`.
+        vocab_size: Pieces of the one vocabulary.
+        pad_id: The id that fills rows up; no position attends to it.
+    """
+
+    def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.pad_id = pad_id
+        tokens = nn.Embedding(vocab_size, config.d_model)
+        self.embedding = Embedding(tokens, config)
+        self.encoder = Encoder(config, config.num_encoder_layers)
+        self.output_layer = Linear(config.d_model, vocab_size, bias=config.output_bias)
+        if config.tie_embeddings:
+            self.output_layer.weight = tokens.weight
+        initialise(self, config)
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(FIRST_TEMPERATURE)))
+
+    @property
+    def temperature(self) -> Tensor:
+        """What similarities are divided by before their softmax; a learned scalar."""
+        return self.log_temperature.exp().clamp(min=LOWEST_TEMPERATURE)
+
+    def hidden_states(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Token ids (B, S) to the stack's output (B, S, D), computed in `dtype`; padding is seen by nobody."""
+        return self.encoder(self.embedding(ids, dtype=dtype), padding_mask(ids, self.pad_id))
+
+    def embed(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Vectors of sentences: the mean over the tokens, padding left out, scaled to length 1.
+
+        Args:
+            ids: (B, S) token ids, each row ending in eos.
+            dtype: Precision of activations; the weights' own if not given. The mean is taken in float32 at least.
+
+        Returns:
+            (B, D).
+        """
+        hidden = self.hidden_states(ids, dtype)  # (B, S, D)
+        hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+        real = (ids != self.pad_id)[:, :, None]  # (B, S, 1)
+        mean = (hidden * real).sum(dim=1) / real.sum(dim=1)  # (B, D)
+        return F.normalize(mean, dim=-1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Token ids (B, S), some of them hidden, to logits (B, S, V): which token belongs at each position."""
+        return self.output_layer(self.hidden_states(ids))
