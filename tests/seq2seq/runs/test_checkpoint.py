@@ -479,6 +479,8 @@ def test_a_step_written_again_is_replaced_whole(tmp_path: Path) -> None:
 
 FORBIDDEN_MODULES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "yaml"}
 FORBIDDEN_CALLS = {"eval", "exec", "torch.load", "torch.save", "np.load", "np.save", "numpy.load", "numpy.save"}
+PICKLING_ENDS = ("_object", "_object_list")
+"""How torch.distributed calls its functions that pickle: broadcast_object_list, all_gather_object, .."""
 SAFE_YAML = ({}, {"pure": "True"}, {"typ": "'safe'", "pure": "True"})
 """Arguments of ruamel's YAML: round-trip and safe loading make plain values alone."""
 
@@ -495,6 +497,8 @@ def dangers(source: str) -> list[str]:
                 found += [called for name in names if (called := f"{module}.{name.name}") in FORBIDDEN_CALLS]
             case ast.Call(func=function) if ast.unparse(function) in FORBIDDEN_CALLS:
                 found.append(ast.unparse(function))
+            case ast.Call(func=ast.Attribute(attr=name)) if name.endswith(PICKLING_ENDS):
+                found.append(name)
             case ast.Call(func=ast.Name("YAML"), args=args, keywords=keywords):
                 options = {str(keyword.arg): ast.unparse(keyword.value) for keyword in keywords}
                 found += ["unsafe YAML"] if args or options not in SAFE_YAML else []
@@ -519,6 +523,7 @@ def test_no_file_that_is_read_can_run_code(package: str) -> None:
         "from pickle import loads",
         "from torch import load",
         "torch.load(path)",
+        "distributed.broadcast_object_list(messages, src=0)",
         "import yaml",
         "from yaml import load",
         "YAML(typ='unsafe')",
