@@ -11,6 +11,7 @@ from helpers.tiny_run import TINY, Recorder
 from tfm.configs import load_config, merge, parse_config
 from tfm.data.errors import Interrupted
 from tfm.seq2seq.interrupts import Interrupts
+from tfm.seq2seq.runs import setup as setups
 from tfm.seq2seq.runs.describe import describe_run
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.leader import TrainingResult
@@ -69,10 +70,17 @@ def test_two_processes_compute_what_one_does(tmp_path: Path, corpus: dict[str, A
     assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), rel=1e-3)
 
 
-def test_a_contrastive_batch_is_never_cut(tmp_path: Path, corpus: dict[str, Any]) -> None:
-    train_encoder(tmp_path / "run", corpus, ranks=None, max_tokens_per_batch=4096, max_steps=2)
-    setup = read_setup(RunDirectory(tmp_path / "run"))
-    assert setup is not None and setup.division.parts == 1
+def test_a_contrastive_batch_is_never_cut(
+    tmp_path: Path, corpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setups, "part_overhead", lambda matrices: 0.0)  # cutting would pay
+    parts: list[int] = []
+    for name, training in (("masked", MASKED), ("contrastive", {})):
+        train_encoder(tmp_path / name, corpus, **training, ranks=2, max_tokens_per_batch=1024, max_steps=1)
+        setup = read_setup(RunDirectory(tmp_path / name))
+        assert setup is not None
+        parts.append(setup.division.parts)
+    assert parts[0] > 1 and parts[1] == 1
 
 
 def test_it_learns_and_is_validated_by_retrieval(tmp_path: Path, corpus: dict[str, Any]) -> None:
