@@ -76,10 +76,11 @@ def train(
     started = time.monotonic()
     from ..data.errors import Interrupted
     from ..seq2seq.interrupts import Interrupts
-    from ..seq2seq.runs.directory import RunDirectory
+    from ..seq2seq.runs.directory import RunDirectory, refuse_two_tokenizers
     from .console import Console
     from .settings import default_run, training_settings
 
+    refuse_two_tokenizers(tokenizer, init_from)
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
     console = Console()

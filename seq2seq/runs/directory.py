@@ -166,10 +166,9 @@ class RunDirectory:
         Raises:
             UsageError: Both are given, or a run is to start from itself.
         """
+        refuse_two_tokenizers(given, init_from)
         if init_from is None:
             return given
-        if given is not None:
-            raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
         if init_from.resolve() == self.path.resolve():
             raise UsageError(f"--init-from {init_from} needs another --run to train into")
         return RunDirectory(init_from).tokenizer
@@ -281,6 +280,16 @@ class RunDirectory:
         for directory in sound[:-keep]:
             if directory != best:
                 remove_tree(directory)
+
+
+def refuse_two_tokenizers(given: Path | None, init_from: Path | None) -> None:
+    """Refuses a tokenizer beside a run to start from, which has its own.
+
+    Raises:
+        UsageError: Both are given.
+    """
+    if given is not None and init_from is not None:
+        raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
 
 
 def best_checkpoint(checkpoints: list[Path]) -> Path | None:
