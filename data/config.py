@@ -22,7 +22,7 @@ class DataConfig:
     dev_tgt: list[str] = field(default_factory=list)
     """Target side of the validation set."""
     data: list[str] = field(default_factory=list)
-    """Pairs in one place: `toy`, a .tsv .csv .jsonl .parquet or .arrow file, `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
+    """Pairs in one place: `toy`, a file of one of the `formats`, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
     dev: list[str] = field(default_factory=list)
     """The validation set in the same notation."""
     text: list[str] = field(default_factory=list)

@@ -1,5 +1,9 @@
-"""Tests mirror the folders: each test module has the module of its name, or is listed here with the reason."""
+"""Tests mirror the folders: each test module has the module of its name, or is listed here with the reason.
 
+And the contract across the packages of seq2seq names each of their modules: import-linter cannot demand that.
+"""
+
+import tomllib
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -7,7 +11,7 @@ ROOT = TESTS.parent
 
 WITHOUT_A_MODULE = {
     "test_demo": "the whole, by `make demo`",
-    "test_layout": "the tests themselves",
+    "test_layout": "the tests themselves, and an import contract",
     "test_machines": "presets trained to their end",
     "test_packaging": "the wheel",
     "test_readme": "README.md",
@@ -40,3 +44,13 @@ def test_each_test_module_has_its_module_or_says_why_not() -> None:
 def test_each_test_module_says_what_it_tests() -> None:
     for path in TESTS.rglob("test_*.py"):
         assert path.read_text(encoding="utf-8").startswith('"""'), path
+
+
+def test_the_contract_across_packages_names_every_module() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = (one for one in settings["contracts"] if one["name"].startswith("Inside seq2seq:"))
+    named = {module.strip() for layer in contract["layers"] for module in layer.split("|")}
+    for package in contract["exhaustive_ignores"]:
+        folder = ROOT / "seq2seq" / package
+        modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/*.py")}
+        assert {f"{package}.{module}" for module in modules - {"__init__"}} <= named

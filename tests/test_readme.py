@@ -12,6 +12,9 @@ import pytest
 from helpers.command import TFM, TINY_FLAGS, write_lines
 from helpers.documents import blocks, commands
 
+from tfm.configs import preset_names
+from tfm.data.formats import SUFFIXES
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = commands(README, "tfm", "cat", "make")
@@ -85,6 +88,12 @@ def test_the_python_of_the_readme_runs(workplace: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout
+
+
+def test_every_preset_and_every_format_of_pairs_is_named() -> None:
+    named = set(re.findall(r"`([^`\n]+)`", README))
+    assert set(preset_names()) <= named
+    assert all(re.search(rf"{re.escape(suffix)}\b", README) for suffix in SUFFIXES)
 
 
 def test_the_tree_is_the_tree() -> None:

@@ -1,6 +1,7 @@
 """The README.md of an export: how to translate with it, and how to get exactly what `tfm translate` gives."""
 
 from ...data.tokenizer import Tokenizer
+from ..model.config import Positions, unknown
 from ..runs.checkpoint import ModelDescription
 
 _TEMPLATE = """# A translator for CTranslate2
@@ -67,7 +68,6 @@ rare sentences of which more than {beam_size} hypotheses end at once:
 def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quantization: str) -> str:
     """The text, with the numbers of this model."""
     config, decoding = description.model_config(), description.decoding_config()
-    learned = config.positions == "learned"
     return _TEMPLATE.format(
         weights="weights in " + quantization,
         src="tokenizer" if tokenizer.joint else "src",
@@ -79,6 +79,17 @@ def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quanti
         max_seq_len=config.max_seq_len,
         max_decoding_length=config.max_seq_len,
         max_source=config.max_seq_len - 1,
-        too_long="for it raises an error" if learned else "for it translates them badly",
+        too_long=_of_too_long_sources(config.positions),
         example="One sentence.",
     )
+
+
+def _of_too_long_sources(positions: Positions) -> str:
+    """What CTranslate2 does with a source that is longer than the model has seen."""
+    match positions:
+        case "learned":
+            return "for it raises an error"
+        case "sinusoidal" | "none":
+            return "for it translates them badly"
+        case _:
+            raise unknown("positions", positions)

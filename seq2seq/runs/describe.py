@@ -6,18 +6,11 @@ import torch
 
 from ...data.errors import ModelError
 from ..export.limits import why_not_exportable
-from ..model.config import ModelConfig
+from ..model.config import ModelConfig, unknown
 from .checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
 from .weights import build_model, count_parameters
-
-_COUNTED: dict[Purpose, str] = {
-    "translator": "target_tokens",
-    "language model": "target_tokens",
-    "sentence encoder": "examples",
-}
-"""What the loss is a mean over; of a sentence encoder pairs or hidden tokens."""
 
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
@@ -54,7 +47,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             "step": state["progress"]["step"],
             "of": state["max_steps"],
             "epoch": state["progress"]["epoch"],
-            _COUNTED[description.purpose]: state["progress"]["tokens"],
+            _counted(description.purpose): state["progress"]["tokens"],
             "stopped_early": state["progress"]["stopped_early"],
         },
         "computed": describe_setup(run, state.get("environment", {})),
@@ -80,3 +73,14 @@ def _count_parameters(description: ModelDescription) -> int:
 def _exportable(config: ModelConfig, vocab_size: int) -> str:
     reasons = why_not_exportable(config, vocab_size=vocab_size)
     return f"not possible: {'; '.join(reasons)}" if reasons else "ctranslate2"
+
+
+def _counted(purpose: Purpose) -> str:
+    """What the loss is a mean over; of a sentence encoder pairs or hidden tokens."""
+    match purpose:
+        case "translator" | "language model":
+            return "target_tokens"
+        case "sentence encoder":
+            return "examples"
+        case other:
+            raise unknown("purpose", other)

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 Objective = Literal["next_token", "contrastive", "masked_lm"]
 """What can be minimised."""
+Schedule = Literal["inverse_sqrt", "cosine", "trapezoid", "constant"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TrainingConfig:
     """Peak learning rate of AdamW."""
     muon_learning_rate: float = 0.02
     """Peak learning rate of Muon."""
-    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
+    schedule: Schedule = "inverse_sqrt"
     """Shape of the learning rate after warm-up."""
     warmup_steps: int = 1000
     """Updates over which the learning rate rises linearly to its peak."""

@@ -1,7 +1,8 @@
-"""The learning rate as a function of the step: linear warm-up to the peak, then one of four shapes."""
+"""The learning rate as a function of the step: linear warm-up to the peak, then a shape by name."""
 
 import math
 
+from ..model.config import unknown
 from .config import TrainingConfig
 
 NO_LIMIT = 2**40
@@ -38,6 +39,8 @@ def learning_rate(step: int, config: TrainingConfig, max_steps: int) -> float:
             return peak * max(min((max_steps + 1 - step) / decay_steps, 1.0), 0.0)
         case "constant":
             return peak
+        case _:
+            raise unknown("schedule", config.schedule)
 
 
 def length_matters_after(config: TrainingConfig, max_steps: int) -> float:
@@ -54,6 +57,8 @@ def length_matters_after(config: TrainingConfig, max_steps: int) -> float:
             return warmup
         case "trapezoid":
             return max(warmup, max_steps + 1 - max(round(config.decay_fraction * max_steps), 1))
+        case _:
+            raise unknown("schedule", config.schedule)
 
 
 def same_up_to(step: int, config: TrainingConfig, max_steps: int, other_max_steps: int) -> bool:

@@ -17,6 +17,7 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, ModelError
 from tfm.data.sentences import split_text
 from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
+from tfm.seq2seq import decoding
 from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translation, Translator
 from tfm.seq2seq.decoding import translator as translator_module
 from tfm.seq2seq.decoding.search import Hypothesis, Search
@@ -48,6 +49,11 @@ def texts(translations: list[Translation]) -> list[list[str]]:
 
 def log_probs(translations: list[Translation]) -> list[float]:
     return [alternative.log_prob for translation in translations for alternative in translation.alternatives]
+
+
+def test_every_search_that_the_package_offers_is_tried_here() -> None:
+    offered = [getattr(decoding, name) for name in decoding.__all__]
+    assert {one for one in offered if hasattr(one, "rows") and callable(one)} == {type(search) for search in SEARCHES}
 
 
 @pytest.mark.parametrize("search", SEARCHES)

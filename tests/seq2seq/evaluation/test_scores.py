@@ -7,7 +7,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from tfm.seq2seq.evaluation.scores import METRICS, edit_distance, score, word_error_rate
+from tfm.seq2seq.evaluation.scores import COMPARED_EXACTLY, METRICS, edit_distance, score, word_error_rate
 
 HYPOTHESES = ["the cat sat on the mat .", "a dog barks at the tall man", "it rains", "he went home very late today"]
 FIRST = ["the cat sat on a mat .", "the dog barks at a tall man", "it is raining", "he went home late today"]
@@ -46,6 +46,11 @@ def test_perfect_output_has_the_perfect_score(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_every_score_says_how_it_came_about(name: str) -> None:
     assert score(name, HYPOTHESES, [[reference] for reference in FIRST]).signature
+
+
+def test_every_metric_is_sacrebleus_or_compares_cleaned_references() -> None:
+    """A metric that compares strings itself has to be in COMPARED_EXACTLY, for outputs are always cleaned."""
+    assert sorted([*SACREBLEU, *COMPARED_EXACTLY]) == sorted(METRICS)
 
 
 def test_exact_is_the_share_of_outputs_equal_to_any_reference() -> None:

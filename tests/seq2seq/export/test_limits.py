@@ -4,16 +4,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import product
+from typing import get_args
 
 from tfm.seq2seq.export.limits import QUANTIZATIONS, why_not_exportable
-from tfm.seq2seq.model.config import ModelConfig
+from tfm.seq2seq.model.config import Activation, ModelConfig, NormOrder, Positions
 
 
 def test_every_choice_of_a_model_can_be_exported() -> None:
-    for norm_order, activation, positions in product(
-        ("post", "pre"), ("relu", "gelu", "swiglu"), ("sinusoidal", "learned", "none")
-    ):
-        config = replace(ModelConfig(), norm_order=norm_order, activation=activation, positions=positions)  # pyright: ignore[reportArgumentType]
+    for norm_order, activation, positions in product(get_args(NormOrder), get_args(Activation), get_args(Positions)):
+        config = replace(ModelConfig(), norm_order=norm_order, activation=activation, positions=positions)
         assert why_not_exportable(config) == []
     assert why_not_exportable(ModelConfig(d_k=5, d_v=77), vocab_size=1_000_000) == []
 

@@ -4,12 +4,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import tfm.seq2seq.model
 from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.model.config import Architecture
 
 
 def configure(**settings: Any) -> ModelConfig:
@@ -32,6 +33,12 @@ def test_the_defaults_are_the_base_model_of_the_paper() -> None:
     assert (base.norm_order, base.activation, base.positions) == ("post", "relu", "sinusoidal")
     assert base.scale_embeddings
     assert base.tie_embeddings
+
+
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_every_architecture_has_a_stack_of_layers(architecture: str) -> None:
+    found = problems(architecture=architecture, num_encoder_layers=0, num_decoder_layers=0)
+    assert all("must be at least 1, but is 0" in problem for problem in found)
 
 
 @pytest.mark.parametrize(

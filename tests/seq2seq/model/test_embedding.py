@@ -16,6 +16,7 @@ from tfm.seq2seq.model.embedding import (
     LearnedPositions,
     SinusoidalPositions,
     build_positions,
+    embedding_parameters,
     sinusoidal_positions,
 )
 
@@ -121,6 +122,13 @@ def test_learned_positions_learn_and_sinusoids_do_not(tiny_config: Callable[...,
     assert gradient[:5].equal(torch.full((5, D), 2.0))  # two sentences each
     assert not gradient[5:].any()
     assert [name for name, _ in embedding(tiny_config()).named_parameters()] == ["tokens.weight"]
+
+
+@pytest.mark.parametrize("positions", get_args(Positions))
+def test_all_of_it_is_looked_up(tiny_config: Callable[..., ModelConfig], positions: str) -> None:
+    """So that positions of any kind begin as embeddings do, and have no weight decay."""
+    module = embedding(tiny_config(positions=positions))
+    assert {*map(id, embedding_parameters(module))} == {*map(id, module.parameters())}
 
 
 @pytest.mark.parametrize("positions", get_args(Positions))

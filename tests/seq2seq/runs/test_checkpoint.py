@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from tfm.data import files
 from tfm.data.errors import EnvironmentFault, ModelError
 from tfm.seq2seq.decoding.config import DecodingConfig
-from tfm.seq2seq.model.config import ModelConfig
+from tfm.seq2seq.model.config import ModelConfig, Positions
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs import checkpoint
 from tfm.seq2seq.runs.checkpoint import ModelDescription, checkpoint_step, damage, read_description, read_state
@@ -121,6 +121,19 @@ def test_a_model_is_loaded_with_its_weights_and_in_evaluation_mode(tmp_path: Pat
     for (name, ours), (other, theirs) in zip(loaded.named_parameters(), model.named_parameters(), strict=True):
         assert name == other
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("positions", get_args(Positions))
+def test_a_loaded_model_computes_what_the_saved_one_did(tmp_path: Path, positions: Positions) -> None:
+    """What a model draws when it is built, and does not save, would differ: loading draws no random weights."""
+    torch.manual_seed(1)
+    config = replace(CONFIG, positions=positions)
+    model = Transformer(config, src_vocab_size=7, tgt_vocab_size=7, shared_vocab=True).eval()
+    directory = RunDirectory(tmp_path).checkpoint_path(1)
+    told = description(model=asdict(config))
+    write_checkpoint(directory, tensors={"model": model_tensors(model)}, description=told, state={})
+    ids = torch.tensor([[4, 5, 6, 3]])
+    torch.testing.assert_close(load_model(directory)[0](ids, ids), model(ids, ids), atol=0, rtol=0)
 
 
 def test_the_weights_that_the_description_names_are_loaded(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.config import Schedule, TrainingConfig
 from tfm.seq2seq.training.schedule import learning_rate, length_matters_after, same_up_to
 
 N, W, P = 1000, 100, 2e-3
@@ -18,7 +18,7 @@ def rates(schedule: str, steps: range, **settings: float) -> list[float]:
     return [learning_rate(t, config, N) for t in steps]
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+@pytest.mark.parametrize("schedule", get_args(Schedule))
 def test_warm_up_is_linear_from_almost_zero_to_the_peak(schedule: str) -> None:
     assert rates(schedule, range(1, W + 1)) == pytest.approx([P * t / W for t in range(1, W + 1)])
 
@@ -48,7 +48,7 @@ def test_constant_stays() -> None:
     assert set(rates("constant", range(W, N + 1))) == {P}
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+@pytest.mark.parametrize("schedule", get_args(Schedule))
 @given(step=st.integers(1, 5000), warmup=st.integers(0, 200), total=st.integers(1, 3000))
 def test_a_rate_is_never_negative_and_never_above_the_peak(schedule: str, step: int, warmup: int, total: int) -> None:
     config = TrainingConfig(learning_rate=P, warmup_steps=warmup, schedule=schedule)  # pyright: ignore[reportArgumentType]
@@ -68,7 +68,7 @@ def test_only_a_schedule_not_yet_shaped_by_the_total_can_be_extended() -> None:
     assert not extendable("trapezoid", 600)
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "trapezoid", "constant"])
+@pytest.mark.parametrize("schedule", get_args(Schedule))
 @given(
     step=st.integers(1, 400),
     warmup=st.integers(0, 100),
@@ -86,5 +86,12 @@ def test_two_lengths_agree_up_to_a_step_if_each_rate_does(
 
 
 def test_every_schedule_says_when_its_length_begins_to_matter() -> None:
-    for schedule in get_args(TrainingConfig.__annotations__["schedule"]):
+    for schedule in get_args(Schedule):
         assert length_matters_after(TrainingConfig(schedule=schedule), 100) >= 0
+
+
+def test_a_schedule_that_is_not_known_is_refused() -> None:
+    config = TrainingConfig(schedule="staircase", warmup_steps=1)  # pyright: ignore[reportArgumentType]
+    for call in (lambda: learning_rate(2, config, 100), lambda: length_matters_after(config, 100)):
+        with pytest.raises(NotImplementedError, match=r"^schedule 'staircase' is not implemented here$"):
+            call()
