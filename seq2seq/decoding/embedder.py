@@ -9,10 +9,8 @@ import torch
 
 from ...data.padding import pad_sources
 from ...data.tokenizer import Tokenizer
-from ..device import pick_device
 from ..model.encoder_only import EncoderOnly
-from ..runs.directory import RunDirectory
-from ..runs.weights import load_model
+from ..runs.trained import load_run
 from .threads import on_all_cores
 
 Vectors = npt.NDArray[np.float32]
@@ -63,13 +61,10 @@ class Embedder:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
             UsageError: The model is no sentence encoder.
         """
-        directory = RunDirectory(run)
-        found = directory.find_checkpoint(checkpoint, warn=warn)
-        model, description = load_model(found, device=pick_device(device))
-        description.require("sentence encoder", run)
-        assert isinstance(model, EncoderOnly)
-        embedder = cls(model, directory.load_tokenizer(description.tokenizer_sha256), warn=warn)
-        embedder.checkpoint = found
+        loaded = load_run(run, "sentence encoder", checkpoint=checkpoint, device=device, warn=warn)
+        assert isinstance(loaded.model, EncoderOnly)
+        embedder = cls(loaded.model, loaded.tokenizer, warn=warn)
+        embedder.checkpoint = loaded.checkpoint
         return embedder
 
     def embed(self, texts: Sequence[str], *, first_line: int = 0) -> Vectors:

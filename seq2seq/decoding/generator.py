@@ -10,10 +10,8 @@ from torch import Tensor
 from ...data.cleaning import clean
 from ...data.errors import DataError
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
-from ..device import pick_device
 from ..model.decoder_only import DecoderOnly
-from ..runs.directory import RunDirectory
-from ..runs.weights import load_model
+from ..runs.trained import load_run
 from .fast import FastDecoderOnly
 from .sampling import Sample
 from .search import Hypothesis, Search, SearchState, Task
@@ -81,13 +79,10 @@ class Generator:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
             UsageError: The model is no language model.
         """
-        directory = RunDirectory(run)
-        found = directory.find_checkpoint(checkpoint, warn=warn)
-        model, description = load_model(found, device=pick_device(device))
-        description.require("language model", run)
-        assert isinstance(model, DecoderOnly)
-        generator = cls(model, directory.load_tokenizer(description.tokenizer_sha256))
-        generator.checkpoint = found
+        loaded = load_run(run, "language model", checkpoint=checkpoint, device=device, warn=warn)
+        assert isinstance(loaded.model, DecoderOnly)
+        generator = cls(loaded.model, loaded.tokenizer)
+        generator.checkpoint = loaded.checkpoint
         return generator
 
     def generate(

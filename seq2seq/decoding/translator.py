@@ -12,11 +12,9 @@ from ...data.errors import DataError
 from ...data.padding import pad_sources
 from ...data.sentences import split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
-from ..device import pick_device
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
-from ..runs.directory import RunDirectory
-from ..runs.weights import load_model
+from ..runs.trained import load_run
 from .beam import Beam
 from .config import DecodingConfig
 from .defaults import build_search
@@ -120,14 +118,10 @@ class Translator:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
             UsageError: The model is no translator.
         """
-        directory = RunDirectory(run)
-        found = directory.find_checkpoint(checkpoint, warn=warn)
-        model, description = load_model(found, device=pick_device(device))
-        description.require("translator", run)
-        assert isinstance(model, Transformer | DecoderOnly)
-        tokenizer = directory.load_tokenizer(description.tokenizer_sha256)
-        translator = cls(model, tokenizer, description.decoding_config(), warn=warn)
-        translator.checkpoint = found
+        loaded = load_run(run, "translator", checkpoint=checkpoint, device=device, warn=warn)
+        assert isinstance(loaded.model, Transformer | DecoderOnly)
+        translator = cls(loaded.model, loaded.tokenizer, loaded.description.decoding_config(), warn=warn)
+        translator.checkpoint = loaded.checkpoint
         return translator
 
     def search(

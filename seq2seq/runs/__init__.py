@@ -14,6 +14,6 @@
     log          what is written of a run under way: metrics.jsonl, timing.jsonl, the learning curve (`curve`)
     train        all of it: begins a run, or goes on with the one that is there
 
-`describe` is behind `tfm info`, `dry_run` behind `tfm train --dry-run`. What an update computes is in `training`, what
-the processes tell each other in `parallel`.
+`trained` reads a run that is to be used. `describe` is behind `tfm info`, `dry_run` behind `tfm train --dry-run`. What
+an update computes is in `training`, what the processes tell each other in `parallel`.
 """

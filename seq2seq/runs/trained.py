@@ -1,0 +1,56 @@
+"""A trained run, read to be used: its model, its tokenizer, and what they are for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...data.tokenizer import Tokenizer
+from ..device import pick_device
+from .checkpoint import ModelDescription, Purpose
+from .directory import RunDirectory
+from .weights import Machine, load_model
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What using a run takes.
+
+    Attributes:
+        checkpoint: Where the weights are from.
+        model: In evaluation mode, on its device.
+        description: Of the model.
+        tokenizer: The one it was trained with.
+    """
+
+    checkpoint: Path
+    model: Machine
+    description: ModelDescription
+    tokenizer: Tokenizer
+
+
+def load_run(
+    run: str | Path,
+    purpose: Purpose,
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    warn: Callable[[str], None] = lambda text: None,
+) -> TrainedRun:
+    """Reads a run.
+
+    Args:
+        run: Its directory.
+        purpose: What it is to be used for.
+        checkpoint: `best`, `last` or a step.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        warn: Hears of damaged checkpoints that are passed over.
+
+    Raises:
+        ModelError: No sound checkpoint, or a tokenizer that is not the model's.
+        UsageError: The model was trained for something else.
+    """
+    directory = RunDirectory(run)
+    found = directory.find_checkpoint(checkpoint, warn=warn)
+    model, description = load_model(found, device=pick_device(device))
+    description.require(purpose, run)
+    return TrainedRun(found, model, description, directory.load_tokenizer(description.tokenizer_sha256))
