@@ -29,7 +29,7 @@ from .translate import translate
 EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 1, 2, 5, 130
 
 app = typer.Typer(
-    help="Train your own Transformer translator from two text files, and translate with it.",
+    help="Train your own Transformer from text files: a translator, a language model, a sentence encoder.",
     epilog="Begin with `tfm train`: without any option it trains a built-in toy language in about two minutes.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -69,10 +69,10 @@ def training_settings(
 def _with_one_length(tree: Section, training: Section) -> Section:
     """Lets a time that is asked for replace a number of steps that is not, and the other way round."""
     own = tree.get("training", {})
+    if training.get("max_steps") and not training.get("max_time"):
+        return merge(tree, {"training": {"max_time": None}})
     if training.get("max_time") or (own.get("max_time") and "max_steps" not in own):
         return merge(tree, {"training": {"max_steps": None}})
-    if "max_steps" in training:
-        return merge(tree, {"training": {"max_time": None}})
     return tree
 
 

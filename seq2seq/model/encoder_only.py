@@ -50,7 +50,10 @@ class EncoderOnly(nn.Module):
     @property
     def temperature(self) -> Tensor:
         """What similarities are divided by before their softmax; a learned scalar."""
-        return self.log_temperature.exp().clamp(min=LOWEST_TEMPERATURE)
+        logarithm = self.log_temperature
+        # The bound has a gradient as if it were not there: a temperature that has come below it can rise again.
+        bounded = logarithm + (logarithm.clamp(min=math.log(LOWEST_TEMPERATURE)) - logarithm).detach()
+        return bounded.exp()
 
     def hidden_states(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Token ids (B, S) to the stack's output (B, S, D), computed in `dtype`; padding is seen by nobody."""

@@ -275,8 +275,14 @@ class RunDirectory:
         for path in self.checkpoints():
             if path not in self._damage:
                 self.examine(path)
-        sound = [path for path in self.checkpoints() if not self._damage[path]]
-        best = best_checkpoint(sound)
+        scores: dict[Path, float | None] = {}
+        for path in self.checkpoints():
+            if not self._damage[path]:
+                try:
+                    scores[path] = read_state(path).get("score")
+                except ModelError as error:  # it has been damaged since
+                    self._damage[path] = str(error)
+        sound, best = list(scores), next(iter(_best_first(scores)), None)
         for directory in sound[:-keep]:
             if directory != best:
                 remove_tree(directory)

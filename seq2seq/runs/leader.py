@@ -127,8 +127,8 @@ class Leader:
             self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
             try:
                 self._run_session(validate_first=init_from is not None and self.saved is None)
-            except (TrainingDiverged, InterruptedAtOnce):  # the others have seen the one, and cannot hear of the other
-                raise
+            except (TrainingDiverged, InterruptedAtOnce):
+                raise  # followers diverge by themselves; after a second signal they may be in the middle of an update
             except TfmError:
                 self.ranks.stop()
                 raise
@@ -205,7 +205,8 @@ class Leader:
                 " can be spelt by two others"
             )
         largest = max(self.description.src_vocab_size, self.description.tgt_vocab_size)
-        if reasons := why_not_exportable(self.settings.model, vocab_size=largest):
+        exportable = self.settings.model.architecture == "encoder_decoder"
+        if exportable and (reasons := why_not_exportable(self.settings.model, vocab_size=largest)):
             self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
 
     def _start(self) -> Start:
@@ -327,7 +328,10 @@ class Leader:
 
     def _use(self) -> str:
         if self.objective == "masked_lm":
-            return f"It is a beginning for vectors of sentences: tfm train --init-from {self.run.quoted} --run NEW .."
+            return (
+                "It is a beginning for vectors of sentences: tfm train --config multi30k-encoder --run NEW"
+                f" --init-from {self.run.quoted} .."
+            )
         command = COMMANDS[self.description.purpose]
         return f"{command.split()[-1].capitalize()} with: {command} --run {self.run.quoted}"
 

@@ -11,9 +11,7 @@ import json
 import statistics
 import time
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 from ...data.errors import UsageError
 from ...data.files import replace_json
@@ -26,8 +24,10 @@ PLAN_STEP = 60
 """Updates that are timed before a time limit becomes a number of them; the first third is warm-up."""
 REVISE_EVERY = 20
 """Updates between two looks at whether the number still fits the time."""
-TOLERANCE = 0.01
+TOLERANCE = 0.02
 """Share by which the number may be wrong before it is revised: clocks are never quite the same."""
+NEWEST = 4
+"""What an update takes is judged by the newest fourth of all: a slow minute does not decide, a slow machine does."""
 
 
 class Plan:
@@ -49,8 +49,8 @@ class Plan:
         self._most = NO_LIMIT if config.max_steps is None else config.max_steps
         self.limit, self.pending = self._most, False
         self._revisable = False
-        self._ends: deque[float] = deque(maxlen=PLAN_STEP)  # of the newest updates, monotonic
-        self._timed = 0
+        self._last_end: float | None = None  # of the newest update or validation, monotonic
+        self._seconds: list[float] = []  # that each update took
         self._seconds_per_validation = 0.0
 
     @property
@@ -121,14 +121,17 @@ class Plan:
         """
         if not self.pending and not self._revisable:
             return
-        self._ends.append(time.monotonic())
-        self._timed += 1
+        now = time.monotonic()
+        if self._last_end is not None:
+            self._seconds.append(now - self._last_end)
+        self._last_end = now
+        timed = len(self._seconds) + 1
         if self.pending:
-            if self._timed == PLAN_STEP and step < self.limit:
+            if timed == PLAN_STEP and step < self.limit:
                 with self.timing_validation():
                     validate()
                 self._decide(step)
-        elif self._timed % REVISE_EVERY == 0:
+        elif timed % REVISE_EVERY == 0 and step < self.limit:
             self._revise(step)
 
     @contextlib.contextmanager
@@ -136,14 +139,13 @@ class Plan:
         """Inside the block a validation is made. The time of the next update does not include it."""
         before = time.monotonic()
         yield
-        self._seconds_per_validation = time.monotonic() - before
-        if self._ends:
-            self._ends.append(time.monotonic())
+        self._last_end = time.monotonic()
+        self._seconds_per_validation = self._last_end - before
 
     def _decide(self, step: int) -> None:
         fitting, seconds = self._fitting(step)
         self.limit, self.pending, self._revisable = min(fitting, self._most), False, True
-        self._write()
+        self._write(fitting)
         beyond = f"; training.max_steps ends it at {self._most:,}" if fitting > self._most else ""
         self._reporter.say(f"{self._config.max_time} is time for {fitting:,} steps ({seconds:.3f} s each){beyond}")
 
@@ -157,8 +159,9 @@ class Plan:
             self._revisable = False
             return
         self.limit = self._shortest(step, revised) if revised < self.limit else revised
-        self._write()
-        self._reporter.say(f"{self._config.max_time} is now time for {revised:,} steps ({seconds:.3f} s each)")
+        self._write(max(self.limit, fitting))
+        late = "" if self.limit == revised else f"; the learning rate has come too far, so there will be {self.limit:,}"
+        self._reporter.say(f"{self._config.max_time} is now time for {revised:,} steps ({seconds:.3f} s each){late}")
 
     def _shortest(self, step: int, wanted: int) -> int:
         """The shortest run, of so many updates or more, that gives the updates so far the learning rates they had."""
@@ -167,13 +170,13 @@ class Plan:
 
     def _fitting(self, step: int) -> tuple[int, float]:
         """Updates in all that fit the time, and seconds that one takes: the median, which has no pauses in it."""
-        ends = list(self._ends)
-        timed = ends[len(ends) // 3 :]
-        seconds = statistics.median(end - start for start, end in pairwise(timed))
+        newest = max(2 * PLAN_STEP // 3, len(self._seconds) // NEWEST)
+        seconds = statistics.median(self._seconds[-newest:])
         left = parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
         left -= self._seconds_per_validation  # the last one
         per_step = seconds + self._seconds_per_validation / self._config.validate_every
         return step + max(int(left / per_step), 1), seconds
 
-    def _write(self) -> None:
-        replace_json(self._run.plan, {"max_time": self._config.max_time, "max_steps": self.limit})
+    def _write(self, fitting: int) -> None:
+        """Remembers what the time limit comes to; a number of steps that is configured may end the run before that."""
+        replace_json(self._run.plan, {"max_time": self._config.max_time, "max_steps": fitting})

@@ -102,7 +102,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     if dev is None:
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
-        reporter.say("no validation set given: holding out 5 % of the pairs, at most 1,000, grouped by source sentence")
+        what = "texts, at most 1,000" if train.text_only else "pairs, at most 1,000, grouped by source sentence"
+        reporter.say(f"no validation set given: holding out 5 % of the {what}")
     return train, dev
 
 

@@ -80,7 +80,7 @@ def test_other_commands_name_the_one_that_can(tfm: Tfm, text_run: Path, tiny_run
     assert "is a translator, and this needs a language model; use tfm translate" in error_of(done)
     done = tfm("export", "--run", text_run, "--output", "x.ct2")
     assert done.returncode == 4
-    assert "tfm export writes encoder-decoders, and this is a decoder_only model" in error_of(done)
+    assert "tfm export writes encoder-decoders, and this model is decoder_only" in error_of(done)
 
 
 def test_info_says_what_machine_it_is(tfm: Tfm, text_run: Path, tiny_run: Path) -> None:

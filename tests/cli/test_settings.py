@@ -73,6 +73,12 @@ def test_a_time_replaces_the_number_of_steps(choose: Chooser, where: str, tmp_pa
     assert (both.training.max_time, both.training.max_steps) == ("8h", 70)
 
 
+def test_a_number_of_steps_replaces_the_time_of_a_file(choose: Chooser, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("training:\n  max_time: 8h\n")
+    settings = choose(pairs=20, config="mine.yaml", training={"max_steps": 70})
+    assert (settings.training.max_time, settings.training.max_steps) == (None, 70)
+
+
 @pytest.mark.parametrize(
     ("pairs", "preset", "made_for"),
     [

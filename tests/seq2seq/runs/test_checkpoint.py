@@ -425,6 +425,16 @@ def test_pruning_keeps_the_newest_and_the_best(tmp_path: Path, keep: int, left: 
     assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.suffix == files.PARTIAL] == []
 
 
+def test_a_checkpoint_that_is_damaged_under_way_does_not_end_a_training(tmp_path: Path) -> None:
+    """It was sound when this process wrote it."""
+    run = RunDirectory(tmp_path)
+    for step in (1, 2, 3):
+        run.verified(save(tmp_path, step, score=step))
+    (run.checkpoint_path(1) / "state.json").write_bytes(b"rot")
+    run.prune(keep=1)
+    assert [checkpoint_step(path) for path in run.checkpoints()] == [1, 3]
+
+
 # Failing disks
 
 

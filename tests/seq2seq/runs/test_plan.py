@@ -142,6 +142,23 @@ def test_a_steady_machine_revises_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     assert machine.now == pytest.approx(MINUTES, rel=0.01)
 
 
+def test_a_slow_moment_does_not_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Just before the learning rate begins to fall another program takes half of the machine for ten seconds."""
+    machine, config = Machine(monkeypatch), {"schedule": "trapezoid", "decay_fraction": 0.6, "max_time": "10m"}
+    machine.train(tmp_path, lambda now: 0.2 if 225 < now < 235 else 0.1, validate_every=500, **config)
+    assert machine.now == pytest.approx(MINUTES, rel=0.02)
+
+
+def test_a_number_of_steps_beside_the_time_limit_can_be_lifted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit's own number is what is written."""
+    settings = {"max_time": "10m", "validate_every": 500}
+    capped = Machine(monkeypatch).train(tmp_path, lambda now: 0.1, max_steps=100, **settings)
+    assert capped.limit == 100
+    assert 5000 < (steps(tmp_path, 100, 100, max_steps=None, **settings) or 0) < 6000
+
+
 def test_a_run_that_goes_on_keeps_the_number_that_is_written(planned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     begun = plan(planned, schedule="trapezoid")
