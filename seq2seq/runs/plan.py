@@ -169,9 +169,15 @@ class Plan:
         return wanted + bisect_left(lengths, step, key=lambda n: length_matters_after(self._config, n))
 
     def _fitting(self, step: int) -> tuple[int, float]:
-        """Updates in all that fit the time, and seconds that one takes: the median, which has no pauses in it."""
+        """Updates in all that fit the time, and seconds that one takes.
+
+        That is the mean without the shortest and the longest tenth: a laptop that was closed for a while is not in it,
+        another program that takes its turns is.
+        """
         newest = max(2 * PLAN_STEP // 3, len(self._seconds) // NEWEST)
-        seconds = statistics.median(self._seconds[-newest:])
+        timed = sorted(self._seconds[-newest:])
+        extreme = len(timed) // 10
+        seconds = statistics.fmean(timed[extreme : len(timed) - extreme])
         left = parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
         left -= self._seconds_per_validation  # the last one
         per_step = seconds + self._seconds_per_validation / self._config.validate_every

@@ -1,5 +1,6 @@
 """How many steps a run has, when it begins, goes on, and has ended."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +141,16 @@ def test_a_steady_machine_revises_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     said = begun._reporter.said  # pyright: ignore[reportAttributeAccessIssue]
     assert len(said) == 1 and "is time for" in said[0]
     assert machine.now == pytest.approx(MINUTES, rel=0.01)
+
+
+def test_updates_that_are_slow_by_turns_are_counted_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a quarter of the time on another program takes a turn in three of five updates."""
+    machine, turns = Machine(monkeypatch), itertools.cycle([0.22, 0.12, 0.22, 0.12, 0.22])
+    config = {"schedule": "trapezoid", "decay_fraction": 0.5, "max_time": "10m", "validate_every": 500}
+    machine.train(tmp_path, lambda now: next(turns) if now > MINUTES / 4 else 0.12, **config)
+    assert machine.now == pytest.approx(MINUTES, rel=0.03)
 
 
 def test_a_slow_moment_does_not_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
