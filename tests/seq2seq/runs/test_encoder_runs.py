@@ -105,7 +105,7 @@ def test_the_loss_decides_where_it_is_asked_to(tmp_path: Path, corpus: dict[str,
 
 def test_hidden_tokens_prepare_a_sentence_encoder(tmp_path: Path, corpus: dict[str, Any]) -> None:
     first = train_encoder(tmp_path / "first", corpus, **MASKED)
-    assert f"tfm train --init-from {tmp_path / 'first'}" in first.use
+    assert f"--run NEW --init-from {tmp_path / 'first'}" in first.use
     last = records(tmp_path / "first" / "metrics.jsonl")[-1]
     assert last["score"] == -float(str(last["loss"])) and 0 <= float(str(last["accuracy"])) <= 100
     recorder = Recorder()
