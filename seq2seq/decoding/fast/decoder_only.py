@@ -13,6 +13,7 @@ from torch import Tensor
 from ...model import layers
 from ...model.decoder_only import DecoderOnly
 from ..search import SearchState
+from .decoder import attend_to_past
 from .state import FastState, Past
 from .weights import Embedding, EncoderLayer, Linear, SelfAttention, final_norm
 
@@ -71,8 +72,7 @@ class NoPrompt:
     def attend(self, layer: int, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Attention to what has been generated; see `Prompt.attend`."""
         del layer
-        weights = (q * keys).sum(dim=3, keepdim=True).softmax(dim=0)  # (T, R, H, 1)
-        return (weights * values).sum(dim=0).flatten(1)
+        return attend_to_past(q, keys, values)
 
 
 class FastDecoderOnly:
