@@ -11,7 +11,7 @@ from ...data.padding import pad_sources
 from ...data.tokenizer import Tokenizer
 from ..model.encoder_only import EncoderOnly
 from ..runs.trained import load_run
-from .threads import on_all_cores
+from .threads import on_device
 
 Vectors = npt.NDArray[np.float32]
 
@@ -92,11 +92,7 @@ class Embedder:
             check()
             return self._encode([read[row] for row in rows])
 
-        # A GPU computes one batch after the other; several threads would only get in each other's way.
-        if self.device.type == "cpu":
-            results = on_all_cores(encode, batches)
-        else:
-            results = [encode(rows, lambda: None) for rows in batches]
+        results = on_device(self.device, encode, batches)
         for rows, found in zip(batches, results, strict=True):
             vectors[rows] = found
         return vectors

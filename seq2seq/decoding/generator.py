@@ -15,7 +15,7 @@ from ..runs.trained import load_run
 from .fast import FastDecoderOnly
 from .sampling import Sample
 from .search import Hypothesis, Search, SearchState, Task
-from .threads import on_all_cores
+from .threads import on_device
 
 MAX_BATCH_ROWS = 128
 """Texts that are continued together at most."""
@@ -116,10 +116,7 @@ class Generator:
                 [prefixes[i] for i in lines], [str(first_line + i) for i in lines], limit, search, check
             )
 
-        if self.device.type == "cpu":
-            results = on_all_cores(search_batch, batches)
-        else:
-            results = [search_batch(batch, lambda: None) for batch in batches]
+        results = on_device(self.device, search_batch, batches)
         return [
             self._detokenized(hypothesis, limit)
             for batch in results

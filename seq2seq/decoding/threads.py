@@ -18,6 +18,18 @@ class Stopped(Exception):
     """Another thread has failed, or the user has interrupted: the result is not needed any more."""
 
 
+def on_device(
+    device: torch.device, function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item]
+) -> list[Result]:
+    """Applies a function to each item: on a CPU on all cores, see `on_all_cores`, elsewhere one after the other.
+
+    A GPU computes one batch after the other; several threads would only get in each other's way, on MPS fatally.
+    """
+    if device.type == "cpu":
+        return on_all_cores(function, items)
+    return [function(item, lambda: None) for item in items]
+
+
 def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item]) -> list[Result]:
     """Applies a function to each item, on as many threads as torch is allowed, each of which computes on one core.
 

@@ -21,7 +21,7 @@ from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
 from .search import Hypothesis, Search, SearchState, Task
-from .threads import on_all_cores
+from .threads import on_device
 
 MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the rows of a search, that are searched together at most."""
@@ -175,10 +175,7 @@ class Translator:
         def search_batch(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
             return self._search(batch, check, search, first_line)
 
-        # A GPU computes one batch after the other; several threads would only get in each other's way, on MPS fatally.
-        all_results = (
-            on_all_cores(search_batch, batches) if on_cpu else (search_batch(batch, lambda: None) for batch in batches)
-        )
+        all_results = on_device(self.device, search_batch, batches)
         found: dict[tuple[int, int], list[Hypothesis]] = {}
         for batch, results in zip(batches, all_results, strict=True):
             for part, hypotheses in zip(batch, results, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tfm.seq2seq.decoding.threads import Stopped, on_all_cores
+from tfm.seq2seq.decoding.threads import Stopped, on_all_cores, on_device
 
 Check = Callable[[], None]
 
@@ -60,3 +60,14 @@ def test_alone_it_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     here = threading.get_ident()
     assert on_all_cores(lambda item, check: (item, threading.get_ident()), [1, 2]) == [(1, here), (2, here)]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_only_a_cpu_computes_several_batches_at_once() -> None:
+    def work(item: int, check: Check) -> tuple[int, int]:
+        check()
+        return item, threading.get_ident()
+
+    here = threading.get_ident()
+    assert on_device(torch.device("cuda"), work, [1, 2]) == [(1, here), (2, here)]
+    assert all(thread != here for _, thread in on_device(torch.device("cpu"), work, [1, 2]))

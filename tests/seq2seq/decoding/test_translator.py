@@ -88,11 +88,11 @@ def test_every_core_gets_its_share_and_no_batch_is_too_large(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     positions: list[int] = []
 
-    def shared_out(function: Any, items: list[list[Any]]) -> list[Any]:
+    def shared_out(device: torch.device, function: Any, items: list[list[Any]]) -> list[Any]:
         positions.extend(len(batch) * (len(batch[0].ids) + 1) * beam_size for batch in items)
         return [[[Hypothesis([], 0.0, 0.0)] for _ in batch] for batch in items]
 
-    monkeypatch.setattr(translator_module, "on_all_cores", shared_out)
+    monkeypatch.setattr(translator_module, "on_device", shared_out)
     translator.translate(LINES[3:4] * lines, beam_size=beam_size)
     assert batches <= len(positions) <= batches + 1
     assert max(positions) <= translator_module.MAX_BATCH_TOKENS
