@@ -70,15 +70,25 @@ def generate(
         keep_freed_memory()
         chunks = line_chunks(beginning, input_, console)
         generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+        as_they_were = 0
 
         def generate_chunk(texts: list[str], first_line: int) -> list[str]:
+            nonlocal as_they_were
             found = generator.generate(texts, search=sample, max_pieces=max_length, first_line=first_line)
+            for line, one in enumerate(found, start=first_line + 1):
+                if one.problem:
+                    console.warn(f"line {line}: {one.problem}")
+                    as_they_were += 1
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
         with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
             too_long = write_results(generate_chunk, chunks, stream, console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")
+    if as_they_were:
+        raise DataError(
+            f"{as_they_were:,} of the beginnings could not be continued, and stand in the output as they were"
+        )
 
 
 def _as_json(beginning: str, one: "Generation") -> str:

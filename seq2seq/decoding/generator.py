@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
-from ...data.errors import DataError
+from ...data.errors import UsageError
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..model.decoder_only import DecoderOnly
 from ..runs.trained import load_run
@@ -30,12 +30,14 @@ class Generation:
         log_prob: Log-probability of the whole, the beginning included.
         tokens: Its pieces.
         ended: Whether the model ended it; else it has reached the length limit.
+        problem: Why the beginning could not be continued, and is the whole text; empty if it could.
     """
 
     text: str
     log_prob: float
     tokens: tuple[str, ...]
     ended: bool
+    problem: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -102,35 +104,45 @@ class Generator:
             max_pieces: Longest text, beginning and eos included; as many as the model reads unless given.
             first_line: Number of the first beginning in a longer stream: what is drawn depends on its line's number.
 
-        Raises:
-            DataError: A beginning is longer than the limit, or has characters that the vocabulary lacks.
-        """
-        search = search or Sample()
-        limit = min(max_pieces or self.max_pieces, self.max_pieces)
-        prefixes = [self._encode(text, limit, first_line + i + 1) for i, text in enumerate(beginnings)]
-        size = max(MAX_BATCH_ROWS // search.rows, 1)
-        batches = [range(start, min(start + size, len(prefixes))) for start in range(0, len(prefixes), size)]
+        Returns:
+            Texts. A beginning that is longer than the limit, or has characters that the vocabulary lacks, is returned
+            as it is, with the reason in `problem`.
 
-        def search_batch(lines: range, check: Callable[[], None]) -> list[list[Hypothesis]]:
+        Raises:
+            UsageError: The model does not read texts of `max_pieces`.
+        """
+        search, limit = search or Sample(), max_pieces or self.max_pieces
+        if limit > self.max_pieces:
+            raise UsageError(
+                f"a text of this model has at most {self.max_pieces} pieces, its end included, not {limit}"
+            )
+        encoded = [self.tokenizer.tgt.encode(beginning) for beginning in beginnings]
+        problems = [self._problem(ids, limit) for ids in encoded]
+        lines = [line for line, problem in enumerate(problems) if not problem]
+        size = max(MAX_BATCH_ROWS // search.rows, 1)
+        batches = [lines[start : start + size] for start in range(0, len(lines), size)]
+
+        def search_batch(batch: list[int], check: Callable[[], None]) -> list[list[Hypothesis]]:
             return self._search(
-                [prefixes[i] for i in lines], [str(first_line + i) for i in lines], limit, search, check
+                [encoded[line] for line in batch], [str(first_line + line) for line in batch], limit, search, check
             )
 
         results = on_device(self.device, search_batch, batches)
-        return [
-            self._detokenized(hypothesis, limit)
-            for batch in results
-            for hypotheses in batch
-            for hypothesis in (hypotheses if isinstance(search, Sample) else hypotheses[:1])
-        ]
+        continued = iter([hypotheses for batch in results for hypotheses in batch])
+        each = search.samples if isinstance(search, Sample) else 1
+        texts: list[Generation] = []
+        for beginning, problem in zip(beginnings, problems, strict=True):
+            if problem:
+                texts += [Generation(clean(beginning), 0.0, (), ended=False, problem=problem)] * each
+            else:
+                texts += [self._detokenized(hypothesis, limit) for hypothesis in next(continued)[:each]]
+        return texts
 
-    def _encode(self, beginning: str, limit: int, line: int) -> list[int]:
-        ids = self.tokenizer.tgt.encode(beginning)
-        if len(ids) >= limit:
-            raise DataError(f"line {line}: the beginning has {len(ids)} pieces, but a text has at most {limit - 1}")
-        if UNK_ID in ids:
-            raise DataError(f"line {line}: the beginning has a character or a word that is not in the vocabulary")
-        return ids
+    def _problem(self, beginning: list[int], limit: int) -> str:
+        """Why a beginning cannot be continued; empty if it can."""
+        if len(beginning) >= limit:
+            return f"the beginning has {len(beginning)} pieces, but a text has at most {limit - 1}"
+        return "the beginning has a character or a word that is not in the vocabulary" if UNK_ID in beginning else ""
 
     @torch.inference_mode()
     def _search(

@@ -59,7 +59,7 @@ def test_json(tfm: Tfm, text_run: Path) -> None:
         (["--top-p", "2", "x"], 2, "top_p must be above 0 and at most 1"),
         (["--input", "no.txt"], 3, "cannot read no.txt: no such file"),
         (["--input", "no.txt", "x"], 2, "give beginnings as arguments or --input, not both"),
-        (["one " * 100], 3, "line 1: the beginning has"),
+        (["--max-length", "10000", "x"], 2, "a text of this model has at most"),
     ],
 )
 def test_mistakes_are_said_in_one_line(tfm: Tfm, text_run: Path, arguments: list[str], code: int, reason: str) -> None:
@@ -67,6 +67,17 @@ def test_mistakes_are_said_in_one_line(tfm: Tfm, text_run: Path, arguments: list
     assert done.returncode == code
     assert reason in error_of(done)
     assert done.stdout == b""
+
+
+def test_a_beginning_that_cannot_be_continued_does_not_end_the_others(tfm: Tfm, text_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ["one", "two " * 100, "three"])
+    done = tfm("generate", "--run", text_run, "--input", "in.txt", "--output", "out.txt")
+    assert done.returncode == 3
+    assert "line 2: the beginning has 100 pieces, but a text has at most" in done.stderr.decode()
+    assert "1 of the beginnings could not be continued, and stand in the output as they were" in error_of(done)
+    first, *others, last = (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()
+    assert first.startswith("one") and last.startswith("three")
+    assert others == [("two " * 100).strip()]
 
 
 def test_other_commands_name_the_one_that_can(tfm: Tfm, text_run: Path, tiny_run: Path, tmp_path: Path) -> None:

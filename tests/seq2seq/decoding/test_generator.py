@@ -1,5 +1,6 @@
 """Texts from a language model: they begin as they are told to, and depend on nothing else than seed and line."""
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from tfm.data.cleaning import clean
-from tfm.data.errors import DataError, UsageError
+from tfm.data.errors import UsageError
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.seq2seq.decoding import Beam, Generator, Greedy, Sample, Translator
 from tfm.seq2seq.model import ModelConfig
@@ -96,12 +97,24 @@ def test_several_samples_for_each_line(generator: Generator) -> None:
 def test_the_length_is_limited(generator: Generator) -> None:
     found = generator.generate([""] * 20, max_pieces=4)
     assert max(len(one.tokens) for one in found) == 3
-    assert len(generator.generate([""], max_pieces=10_000)[0].tokens) < generator.max_pieces
+    with pytest.raises(UsageError, match="at most 24 pieces, its end included, not 25"):
+        generator.generate([""], max_pieces=25)
 
 
-def test_a_beginning_that_is_too_long_is_refused_with_its_line(generator: Generator) -> None:
-    with pytest.raises(DataError, match=r"line 12: the beginning has \d+ pieces, but a text has at most 23"):
-        generator.generate(["", "die Katze " * 20], first_line=10)
+@pytest.mark.parametrize("samples", [1, 2])
+def test_what_cannot_be_continued_is_left_as_it_is_and_the_others_are_as_without_it(
+    generator: Generator, samples: int
+) -> None:
+    long = "die Katze " * 20
+    found = generator.generate(["", long, "die Katze"], search=Sample(samples=samples))
+    refused = found[samples : 2 * samples]
+    assert {(one.text, one.tokens, one.ended) for one in refused} == {(long.strip(), (), False)}
+    assert all(re.fullmatch(r"the beginning has \d+ pieces, but a text has at most 23", one.problem) for one in refused)
+    without = generator.generate(["", "", "die Katze"], search=Sample(samples=samples))
+    assert [one.text for one in found if not one.problem] == [
+        one.text for one in (*without[:samples], *without[2 * samples :])
+    ]
+    assert not any(one.problem for one in without)
 
 
 def save(run: Path, model: DecoderOnly | Transformer, description: ModelDescription, tokenizer: Tokenizer) -> None:
