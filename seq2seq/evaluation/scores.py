@@ -1,6 +1,7 @@
 """Scores of translations against references. BLEU, chrF and TER are sacreBLEU's, with its signature."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -8,6 +9,11 @@ MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
 METRICS: tuple[str, ...] = get_args(MetricName)
 COMPARED_EXACTLY = ("exact", "wer")
 """Metrics of equal strings; their references must be cleaned as the model's output is."""
+
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_THAI_TO_TIBETAN_MYANMAR_KHMER = re.compile(r"[\u0e00-\u109f\u1780-\u17ff]")
+"""With the two before it the scripts that write words without spaces between them."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,38 @@ def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequen
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    metric = {"bleu": BLEU, "chrf": CHRF, "ter": TER}[name]()
+    match name:
+        case "bleu":
+            metric = BLEU(tokenize=bleu_tokenizer(ref for refs in references for ref in refs))
+        case "chrf":
+            metric = CHRF()
+        case _:
+            metric = TER()
     most = max((len(refs) for refs in references), default=1)
     # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its last.
     streams = [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
     value = metric.corpus_score(list(hypotheses), streams).score
     return Score(name, value, str(metric.get_signature()))
+
+
+def bleu_tokenizer(references: Iterable[str]) -> str:
+    """What splits text into the words that BLEU counts: by the script of the references.
+
+    sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word.
+
+    Returns:
+        `zh` for Chinese, `char` for other text most of whose letters belong to a script without spaces, else `13a`.
+    """
+    han = kana = others = letters = 0
+    for text in references:
+        han += len(_HAN.findall(text))
+        kana += len(_KANA.findall(text))
+        others += len(_THAI_TO_TIBETAN_MYANMAR_KHMER.findall(text))
+        letters += sum(map(str.isalpha, text))
+    unspaced = han + kana + others
+    if 2 * unspaced <= letters or not unspaced:
+        return "13a"
+    return "zh" if han > 0.95 * unspaced else "char"
 
 
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:

@@ -7,7 +7,14 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from tfm.seq2seq.evaluation.scores import COMPARED_EXACTLY, METRICS, edit_distance, score, word_error_rate
+from tfm.seq2seq.evaluation.scores import (
+    COMPARED_EXACTLY,
+    METRICS,
+    bleu_tokenizer,
+    edit_distance,
+    score,
+    word_error_rate,
+)
 
 HYPOTHESES = ["the cat sat on the mat .", "a dog barks at the tall man", "it rains", "he went home very late today"]
 FIRST = ["the cat sat on a mat .", "the dog barks at a tall man", "it is raining", "he went home late today"]
@@ -103,3 +110,29 @@ def test_an_unknown_metric_is_refused_with_those_there_are() -> None:
 def test_sets_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="2 hypotheses, but 1 references"):
         score("bleu", ["a", "b"], [["a"]])
+
+
+@pytest.mark.parametrize(
+    ("references", "tokenizer"),
+    [
+        (["Die Katze schläft."], "13a"),
+        (["Кошка спит.", "القطة نائمة", "η γάτα κοιμάται"], "13a"),
+        (["고양이가 자고 있다"], "13a"),
+        (["猫睡在地毯上。", "今天的天气很好"], "zh"),
+        (["猫はマットの上で寝ています。"], "char"),
+        (["誰 が 一番 に 着 く か 私 に は 分か り ま せ ん 。"], "char"),
+        (["แมวนอนบนเสื่อ"], "char"),
+        (["The word 猫 means cat, and this sentence is English."], "13a"),
+        (["tfm train を実行すると、モデルが保存されます。"], "char"),
+        (["12 : 30", ""], "13a"),
+        ([], "13a"),
+    ],
+)
+def test_words_are_split_as_the_script_of_the_references_asks(references: list[str], tokenizer: str) -> None:
+    assert bleu_tokenizer(references) == tokenizer
+
+
+def test_a_sentence_without_spaces_is_not_one_word_to_bleu() -> None:
+    found = score("bleu", ["猫はマットの上で寝ています。"], [["犬はマットの上で寝ています。"]])
+    assert "tok:char" in found.signature
+    assert found.value > 80
