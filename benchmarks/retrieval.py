@@ -2,7 +2,8 @@
 
 Prints how often the sentence nearest to one is its translation, in both directions. With --shuffle a share of the
 targets change places among themselves; pairs whose similarity is below a threshold are then taken for wrong. The
-threshold is the best one (by F1) for a second pair of files, shuffled alike. Trains nothing.
+threshold is the best one (by F1) for a second pair of files, shuffled alike. Trains nothing: for an encoder that has
+learned from the shuffled pairs themselves, write them first with --write, and train on those.
 """
 
 import argparse
@@ -83,6 +84,19 @@ def shuffled(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, list[bool]]:
     return (sources, moved), [before != after for before, after in zip(targets, moved, strict=True)]
 
 
+def write_shuffled(pairs: Pairs, share: float | None, seed: int, path: Path) -> None:
+    """Writes the targets of shuffled pairs.
+
+    Raises:
+        BenchmarkError: The share is not given.
+    """
+    if share is None:
+        raise BenchmarkError("--write needs --shuffle: the share of the targets that change places")
+    (_, targets), wrong = shuffled(pairs, share, seed)
+    path.write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
+    note(f"{path}: {sum(wrong):,} of {len(targets):,} targets belong to other sources")
+
+
 def similarities(embedder: Embedder, pairs: Pairs) -> list[float]:
     """Of the two sides of each pair."""
     return (embedder.embed(pairs[0]) * embedder.embed(pairs[1])).sum(axis=1).tolist()
@@ -133,14 +147,20 @@ def read_pairs(src: Path, tgt: Path) -> Pairs:
 def main() -> None:
     """Parses the command line, embeds, prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="a sentence encoder")
+    parser.add_argument("--run", type=Path, help="a sentence encoder")
     parser.add_argument("--src", type=Path, required=True, help="test sentences, one per line")
     parser.add_argument("--tgt", type=Path, required=True, help="their translations")
     parser.add_argument("--dev-src", type=Path, help="with --shuffle: other sentences, to choose the threshold on")
     parser.add_argument("--dev-tgt", type=Path, help="their translations")
     parser.add_argument("--shuffle", type=float, metavar="SHARE", help="share of the targets that change places")
     parser.add_argument("--seed", type=int, default=1, help="decides which; default: 1")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the shuffled targets there, and end")
     options = parser.parse_args()
+    if options.write is not None:
+        write_shuffled(read_pairs(options.src, options.tgt), options.shuffle, options.seed, options.write)
+        return
+    if options.run is None:
+        raise BenchmarkError("name a sentence encoder with --run")
     if options.shuffle is not None and (options.dev_src is None or options.dev_tgt is None):
         raise BenchmarkError("--shuffle needs --dev-src and --dev-tgt, to choose the threshold on")
     test = read_pairs(options.src, options.tgt)
