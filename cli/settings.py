@@ -20,6 +20,8 @@ PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"
 
 TEXT_PRESET = "text-100k"
 """Preset for a language model on own text."""
+ENCODER_PRESET = "multi30k-encoder"
+"""Preset for going on with a sentence encoder on own pairs."""
 
 _NO_DATA: dict[str, Any] = {key: [] for key in ("src", "tgt", "data", "text", "dev_src", "dev_tgt", "dev", "dev_text")}
 
@@ -58,11 +60,12 @@ def training_settings(
     flags: Section = {"data": data, "training": training}
     for assignment in assignments:
         flags = merge(flags, parse_assignment(assignment))
-    tree = _base(config, run, flags["data"] if data else None, say)
+    source = None if init_from is None else _settings_of(init_from)
+    tree = _base(config, run, flags["data"] if data else None, source, say)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
-    if init_from is not None:
-        tree = _with_sizes_of(tree, init_from)
+    if source is not None:
+        tree = _with_sizes_of(tree, source)
     return parse_config(merge(_with_one_length(tree, flags["training"]), flags))
 
 
@@ -76,11 +79,13 @@ def _with_one_length(tree: Section, training: Section) -> Section:
     return tree
 
 
-def _base(config: str | None, run: Path | None, data: Section | None, say: Callable[[str], None]) -> Section:
+def _base(
+    config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Callable[[str], None]
+) -> Section:
     """The preset or file named; else what the run was made with; else the preset for the data, or the toy language.
 
     A run that has come to a checkpoint keeps its settings, however its data have grown since; what has not may choose
-    anew.
+    anew. `source` is what the run to start from was made with, if there is one.
     """
     if config is not None:
         return load_config(config)
@@ -93,6 +98,9 @@ def _base(config: str | None, run: Path | None, data: Section | None, say: Calla
     if named.text:
         say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
         return load_config(TEXT_PRESET)
+    if source is not None and source.get("model", {}).get("architecture") == "encoder_only":
+        say(f"a sentence encoder goes on: preset {ENCODER_PRESET}; choose another with --config")
+        return load_config(ENCODER_PRESET)
     return load_config(_preset_for(open_corpus(named).count(), say))
 
 
@@ -104,12 +112,15 @@ def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
     return name
 
 
-def _with_sizes_of(tree: Section, init_from: Path) -> Section:
-    """Takes over the model and the vocabulary to start from; dropout alone is a matter of the new training."""
+def _settings_of(init_from: Path) -> Section:
     run = RunDirectory(init_from)
     if not run.has_begun:
         raise ModelError(f"{init_from} is not a run: it has no config.yaml")
-    source = run.settings()
+    return run.settings()
+
+
+def _with_sizes_of(tree: Section, source: Section) -> Section:
+    """Takes over the model and the vocabulary to start from; dropout alone is a matter of the new training."""
     sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
     return merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
 

@@ -1,4 +1,4 @@
-"""`tfm train`: trains a translator, or continues a run."""
+"""`tfm train`: trains a translator, a language model or a sentence encoder, or continues a run."""
 
 import os
 import shlex
@@ -63,14 +63,18 @@ def train(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Train a translator or a language model. Run the same command again to continue a run that was stopped.
+    """Train a translator, a language model or a sentence encoder; the same command continues a run that was stopped.
 
     Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files,
     the preset follows from the number of their pairs:
 
     tfm train --src train.en --tgt train.de
 
+    From one text you get a language model, and with this preset sentence vectors:
+
     tfm train --text stories.txt
+
+    tfm train --config multi30k-encoder --src train.en --tgt train.de --run runs/vectors
     """
     del debug
     started = time.monotonic()

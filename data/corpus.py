@@ -34,6 +34,11 @@ class Corpus:
     quick_count: Callable[[], int] | None = None
     text_only: bool = False
 
+    @property
+    def unit(self) -> str:
+        """What one of its rows is called."""
+        return "text" if self.text_only else "pair"
+
     def count(self) -> int:
         """The number of pairs in the stream, blank ones included.
 

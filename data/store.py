@@ -46,11 +46,15 @@ class FilterReport:
     text_only: bool = False
     """The pairs are texts alone."""
 
+    @property
+    def unit(self) -> str:
+        """What one of them is called."""
+        return "text" if self.text_only else "pair"
+
     def __str__(self) -> str:
         dropped = {"empty": self.empty, "too long": self.too_long, "of very unequal length": self.unequal}
         said = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-        what = "texts" if self.text_only else "pairs"
-        return f"{self.kept:,} of {self.read:,} {what} kept" + (f" (dropped: {said})" if said else "")
+        return f"{self.kept:,} of {self.read:,} {self.unit}s kept" + (f" (dropped: {said})" if said else "")
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,7 @@ def _record_batch(*sides: Rows) -> Any:
 
 def _check_usable(corpus: Corpus, report: FilterReport) -> None:
     if not report.kept:
-        raise DataError(f"{corpus.name} has no usable {'text' if corpus.text_only else 'pair'}: {report}")
+        raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")
     if report.empty > report.read / 2 and not corpus.text_only:  # a text may have a blank line after each other line
         raise DataError(
             f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"

@@ -81,7 +81,7 @@ def prepare_data(
     tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved is not None, reporter)
     check_vocabulary(settings, tokenizer)
     if dev.identity != whole_dev.identity:
-        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} pairs are used")
+        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
     dev_pairs = _dev_pairs(dev)
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
@@ -92,7 +92,8 @@ def prepare_data(
     leaked = train_store.report.in_dev_set
     if leaked:
         reporter.warn(
-            f"{leaked:,} training pairs are also in the validation set: its scores will look better than they should"
+            f"{leaked:,} training {train.unit}s are also in the validation set:"
+            " its scores will look better than they should"
         )
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 
@@ -102,8 +103,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     if dev is None:
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
-        what = "texts, at most 1,000" if train.text_only else "pairs, at most 1,000, grouped by source sentence"
-        reporter.say(f"no validation set given: holding out 5 % of the {what}")
+        grouped = "" if train.text_only else ", grouped by source sentence"
+        reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
     return train, dev
 
 
@@ -160,7 +161,7 @@ def _store(
     directory = cache / sha256_bytes(key.encode())[:16]
     store = open_store(directory)
     if store is None:
-        bar = reporter.progress(f"tokenizing {what}", None, "pair")
+        bar = reporter.progress(f"tokenizing {what}", None, corpus.unit)
         try:
             store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_read=bar.update)
         finally:
