@@ -37,10 +37,13 @@ def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) 
         steps = -(-batches // config.grad_accum_steps)
         report = prepared.train.report
         if config.max_steps is None:
-            length = f"max_time {config.max_time}"
+            length = f"max_time {config.max_time}" if config.max_time else "as long as the validation loss falls"
         else:
             length = f"max_steps {config.max_steps:,} = {config.max_steps / steps:.1f} epochs"
             length += f", or max_time {config.max_time}" if config.max_time else ""
+        pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
+        if report.text_only:
+            pieces = f"{report.tgt_tokens:,} pieces"
         copies = 4 + bool(config.ema_decay)
         return [
             f"vocabulary      {sizes[0]:,} pieces, joint"
@@ -50,10 +53,9 @@ def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) 
             f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
             f"parameters      {parameters:,}"
             f" ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer, in each process)",
-            f"training data   {report.kept:,} pairs,"
-            f" {report.src_tokens:,} source and {report.tgt_tokens:,} target pieces",
+            f"training data   {report.kept:,} {report.unit}s, {pieces}",
             f"processes       {division}",
-            f"validation      {len(prepared.dev_pairs):,} pairs",
+            f"validation      {len(prepared.dev_pairs):,} {report.unit}s",
             f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
             f"training        {length}",
         ]

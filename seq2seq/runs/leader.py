@@ -28,7 +28,7 @@ from .prepare import PreparedData, StoreBatches, subword_dropout
 from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
-from .validation import MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
+from .validation import DevSet, MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
 from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
 
 
@@ -187,7 +187,7 @@ class Leader:
     def _announce(self) -> None:
         """Says what will be trained, and warns of what the user may not expect."""
         precision = describe_precision(self.setup.dtype, self.device)
-        steps = f"as many steps as fit {self.config.max_time}" if self.plan.pending else f"{self.plan.limit:,} steps"
+        steps = self._length()
         parameters = f"{count_parameters(self.model):,} parameters"
         self.reporter.say(
             f"{parameters} on {self.device} ({precision}, {self.setup.division}); {steps}"
@@ -208,6 +208,18 @@ class Leader:
         exportable = self.settings.model.architecture == "encoder_decoder"
         if exportable and (reasons := why_not_exportable(self.settings.model, vocab_size=largest)):
             self.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")
+
+    def _length(self) -> str:
+        """How long the run will be, as far as is known."""
+        if self.plan.pending:
+            steps = f"as many steps as fit {self.config.max_time}"
+        elif self.plan.max_steps is None:
+            return f"as many steps as lower the validation loss (patience: {self.config.patience} validations)"
+        else:
+            steps = f"{self.plan.limit:,} steps"
+        if self.config.patience and not self.progress.falling_since:
+            return f"{steps} at most, fewer if the validation loss stops falling"
+        return steps
 
     def _start(self) -> Start:
         """What the other ranks need to stand where this one does."""
@@ -232,6 +244,7 @@ class Leader:
         hooks = Hooks(
             validate=lambda: validator(self.model, self.progress.step),
             save=self._save,
+            say=self.reporter.say,
             log=lambda record: self.log.record(record, self.progress),
             after_update=lambda: self.log.after_update(self.progress, self.plan.max_steps),
             stop_requested=lambda: self.interrupts.received,
@@ -252,41 +265,24 @@ class Leader:
 
     def _validator(self) -> Validator:
         """What scores the model midway."""
-        batches = StoreBatches(self.prepared.dev, self.config, self.device).all
+        dev = DevSet(
+            batches=StoreBatches(self.prepared.dev, self.config, self.device).all,
+            pairs=self.prepared.dev_pairs,
+            reporter=self.reporter,
+            stop_requested=lambda: self.interrupts.received,
+        )
+        tokenizer = self.prepared.tokenizer
         match self.description.purpose:
             case "translator":
                 return TranslationValidator(
-                    tokenizer=self.prepared.tokenizer,
-                    decoding=self.settings.decoding,
-                    config=self.config,
-                    batches=batches,
-                    pairs=self.prepared.dev_pairs,
-                    reporter=self.reporter,
-                    stop_requested=lambda: self.interrupts.received,
+                    dev, tokenizer=tokenizer, decoding=self.settings.decoding, config=self.config
                 )
             case "language model":
-                return TextValidator(
-                    tokenizer=self.prepared.tokenizer,
-                    max_pieces=self.settings.model.max_seq_len - 1,
-                    batches=batches,
-                    texts=[text for _, text in self.prepared.dev_pairs],
-                    reporter=self.reporter,
-                    stop_requested=lambda: self.interrupts.received,
-                )
+                return TextValidator(dev, tokenizer=tokenizer, max_pieces=self.settings.model.max_seq_len - 1)
             case "sentence encoder" if self.objective == "masked_lm":
-                return MaskedTokenValidator(
-                    masking=masking(self.description),
-                    batches=batches,
-                    reporter=self.reporter,
-                    stop_requested=lambda: self.interrupts.received,
-                )
+                return MaskedTokenValidator(dev, masking=masking(self.description))
             case "sentence encoder":
-                return SentenceValidator(
-                    config=self.config,
-                    batches=batches,
-                    reporter=self.reporter,
-                    stop_requested=lambda: self.interrupts.received,
-                )
+                return SentenceValidator(dev, config=self.config)
 
     def _save(self) -> None:
         """Writes a checkpoint of where training stands, and removes old ones."""

@@ -1,9 +1,13 @@
-"""How many updates a run has: the number configured, or as many as fit its time.
+"""How many updates a run has: the number configured, as many as fit its time, or as many as bring it further.
 
 A time limit becomes a number of updates after the first ones have been timed. The number is written to `plan.json`
 before any update depends on it: so a run that was stopped and goes on has the learning rates of one that was not. As
 long as no learning rate has depended on it (the flat part of a trapezoid), the number is revised in the same way when
 the machine becomes faster or slower. A run that goes on after a stop keeps the number that is written.
+
+With `training.patience` a run finds its length by itself: once the validation loss has stopped falling, the learning
+rate begins to fall, and the number of updates follows from where it began. That depends on losses alone, which are the
+same in a run that was stopped and goes on.
 """
 
 import contextlib
@@ -56,29 +60,56 @@ class Plan:
     @property
     def max_steps(self) -> int | None:
         """Updates in all, None while that is not known; what checkpoints remember."""
-        return None if self.pending else self.limit
+        return None if self.pending or self.limit >= NO_LIMIT else self.limit
 
-    def begin(self, step: int, before: int | None) -> None:
+    def begin(self, step: int, before: int | None, falling_since: int = 0) -> None:
         """Finds out how many updates the run has, or that they have still to be counted.
 
         Args:
             step: How far the run has come.
-            before: Updates in all as of then, if it has begun.
+            before: Updates in all as of then, if it has begun and that was known.
+            falling_since: Step after which its learning rate falls because validation had stopped improving; 0 if
+                it does not.
 
         Raises:
             UsageError: Another length than the one that has already shaped the schedule.
         """
+        if falling_since and before is not None:
+            self._most = min(self._most, before)
+            self.limit = self._most
         if self._config.max_time is not None:
             decided = self._decided(step, self._config.max_time)
             if decided is None:
                 self.pending = True
                 return
             self.limit = min(decided, self._most)
+        if before is None and step:
+            before = NO_LIMIT
         if before is not None and not same_up_to(step, self._config, before, self.limit):
             raise UsageError(
-                f"{self._run} was planned for {before:,} steps and its {self._config.schedule} schedule has already"
-                f" been shaped by that at step {step:,}; start a new run: --init-from {self._run.quoted} --run NEW"
+                f"{self._run} was planned for {self._words(before)} and its {self._config.schedule} schedule has"
+                f" already been shaped by that at step {step:,}; start a new run: --init-from {self._run.quoted}"
+                " --run NEW"
             )
+
+    @staticmethod
+    def _words(steps: int) -> str:
+        return "as long as validation improves" if steps >= NO_LIMIT else f"{steps:,} steps"
+
+    def fall(self, step: int) -> bool:
+        """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.
+
+        Returns:
+            Whether that makes the run shorter; else its rate falls already, or is still rising.
+        """
+        if self.pending or step <= self._config.warmup_steps:
+            return False
+        shortest = self._shortest(step, step + 1)
+        if shortest >= self.limit:
+            return False
+        self.limit = self._most = shortest
+        self._revisable = False
+        return True
 
     def _decided(self, step: int, max_time: str) -> int | None:
         """What the time limit came to at an earlier start; None if that has still to be measured."""

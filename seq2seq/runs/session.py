@@ -1,6 +1,7 @@
 """The course of a run: updates, one after the other, and between them logging, planning, validating and saving.
 
-Nothing here changes the weights. Validation alone decides something: whether the run ends early.
+Nothing here changes the weights. Validation alone decides something: when the learning rate begins to fall
+(`training.patience`), and whether the run ends early (`training.early_stopping`).
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ class Hooks:
     validate: Callable[[], dict[str, Any] | None] = lambda: None
     """Scores the model as it stands; the result's `score` (higher is better) decides about the best."""
     save: Callable[[], None] = lambda: None
+    say: Callable[[str], None] = lambda text: None
     log: Callable[[dict[str, Any]], None] = lambda record: None
     """Takes a record of deterministic figures."""
     after_update: Callable[[], None] = lambda: None
@@ -130,7 +132,23 @@ class Session:
         progress.count_validation(None if result is None else result["score"], self.config.early_stopping)
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})
+            self._fall_if_due(result)
         self._save()
+
+    def _fall_if_due(self, result: dict[str, Any]) -> None:
+        """Lets the learning rate fall once the validation loss has not fallen for so many validations."""
+        progress, patience = self.progress, self.config.patience
+        if not patience:
+            return
+        progress.count_loss(result["loss"])
+        if progress.falling_since or progress.validations_since < patience or not self.plan.fall(progress.step):
+            return
+        progress.falling_since = progress.step
+        self.hooks.say(
+            f"the validation loss has not fallen for {progress.validations_since} validations (lowest"
+            f" {progress.lowest_loss:.3f} at step {progress.lowest_loss_step:,}): the learning rate falls from now on,"
+            f" to 0 at step {self.plan.limit:,}, where the run ends"
+        )
 
     def _score(self) -> dict[str, Any] | None:
         """Runs validation on the averaged weights, if there are any, in evaluation mode; keeps no account of it."""

@@ -64,7 +64,10 @@ def train(
         saved = newest_saved(directory, reporter)
         directory.forget_other_start(settings, given)
         plan = Plan(directory, settings.training, reporter, started)
-        plan.begin(saved.step if saved else 0, saved.state.max_steps if saved else None)
+        if saved is None:
+            plan.begin(0, None)
+        else:
+            plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
         if saved is None:
             directory.write_configuration(settings)
         prepared = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)

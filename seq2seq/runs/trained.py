@@ -8,6 +8,7 @@ from ...data.tokenizer import Tokenizer
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
+from .machine import objective_of
 from .weights import Machine, load_model
 
 
@@ -43,7 +44,7 @@ def load_run(
         purpose: What it is to be used for.
         checkpoint: `best`, `last` or a step.
         device: `auto`, `cpu`, `cuda` or `mps`.
-        warn: Hears of damaged checkpoints that are passed over.
+        warn: Hears of damaged checkpoints that are passed over, and of a model that is not yet what it is for.
 
     Raises:
         ModelError: No sound checkpoint, or a tokenizer that is not the model's.
@@ -53,4 +54,17 @@ def load_run(
     found = directory.find_checkpoint(checkpoint, warn=warn)
     model, description = load_model(found, device=pick_device(device))
     description.require(purpose, run)
+    if purpose == "sentence encoder" and _guesses(directory):
+        warn(
+            f"{run} learned to guess hidden words (masked_lm): its vectors do not tell yet what means the same; train"
+            f" them on pairs with --init-from {directory.quoted}"
+        )
     return TrainedRun(found, model, description, directory.load_tokenizer(description.tokenizer_sha256))
+
+
+def _guesses(run: RunDirectory) -> bool:
+    """Whether a sentence encoder was trained on hidden words."""
+    if not run.has_begun:  # a model without the run that made it
+        return False
+    settings = run.configuration()
+    return objective_of(settings.model.architecture, settings.training) == "masked_lm"

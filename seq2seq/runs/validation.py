@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -52,54 +53,49 @@ class Validator(Protocol):
         ...
 
 
-StopRequested = Callable[[], int | None]
-"""The signal that asks to stop, if one has arrived."""
+@dataclass(frozen=True)
+class DevSet:
+    """A validation set, and those who take part in every validation.
 
-
-def interruptible(items: Iterable[T], stop_requested: StopRequested) -> Iterator[T]:
-    """The items, with a look at whether to stop before each.
-
-    Raises:
-        Interrupted: A stop was requested.
+    Attributes:
+        batches: Yields it tokenised.
+        pairs: The same as text.
+        reporter: Hears the scores, and sees some outputs.
+        stop_requested: The signal that asks to stop, if one has arrived. Looked at again and again, so that Ctrl-C does
+            not wait for a whole validation.
     """
-    for item in items:
-        number = stop_requested()
-        if number is not None:
-            raise Interrupted("stopped during validation", number)
-        yield item
+
+    batches: Callable[[], Iterable[TensorBatch]]
+    pairs: list[Pair]
+    reporter: Reporter
+    stop_requested: Callable[[], int | None]
+
+    def interruptible(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, with a look at whether to stop before each.
+
+        Raises:
+            Interrupted: A stop was requested.
+        """
+        for item in items:
+            number = self.stop_requested()
+            if number is not None:
+                raise Interrupted("stopped during validation", number)
+            yield item
 
 
 class TranslationValidator:
     """Validates a translator on a fixed set: loss of the references, scores of greedy translations.
 
     Args:
+        dev: The set.
         tokenizer: The run's.
         decoding: Limits of the output length.
         config: How many sentences to translate, and which score counts.
-        batches: Yields the tokenised set.
-        pairs: The set as text.
-        reporter: Hears the scores and sees sample translations.
-        stop_requested: Looked at between chunks, so that Ctrl-C does not wait for a whole validation.
     """
 
-    def __init__(
-        self,
-        *,
-        tokenizer: Tokenizer,
-        decoding: DecodingConfig,
-        config: TrainingConfig,
-        batches: Callable[[], Iterable[TensorBatch]],
-        pairs: list[Pair],
-        reporter: Reporter,
-        stop_requested: StopRequested,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._decoding = decoding
-        self._config = config
-        self._batches = batches
-        self._pairs = pairs[: config.validation_sentences]
-        self._reporter = reporter
-        self._stop_requested = stop_requested
+    def __init__(self, dev: DevSet, *, tokenizer: Tokenizer, decoding: DecodingConfig, config: TrainingConfig) -> None:
+        self._dev, self._tokenizer, self._decoding, self._config = dev, tokenizer, decoding, config
+        self._pairs = dev.pairs[: config.validation_sentences]
 
     def __call__(self, model: Transformer | DecoderOnly, step: int) -> dict[str, Any]:
         """Scores a model in evaluation mode.
@@ -111,7 +107,7 @@ class TranslationValidator:
         Raises:
             Interrupted: A stop was requested in the midst of it.
         """
-        set_loss = evaluate_loss(model, interruptible(self._batches(), self._stop_requested))
+        set_loss = evaluate_loss(model, self._dev.interruptible(self._dev.batches()))
         outputs = self._translate(model)
         references = [[clean(tgt)] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
@@ -129,46 +125,33 @@ class TranslationValidator:
         chunks = [sources[i : i + _CHUNK] for i in range(0, len(sources), _CHUNK)]
         return [
             translation.text
-            for chunk in interruptible(chunks, self._stop_requested)
+            for chunk in self._dev.interruptible(chunks)
             for translation in translator.translate(chunk, beam_size=1)
         ]
 
     def _show(self, step: int, result: dict[str, Any], outputs: list[str]) -> None:
-        self._reporter.say(
+        self._dev.reporter.say(
             f"step {step:,}: validation loss {result['loss']:.3f}, ppl {result['ppl']:.2f}, BLEU {result['bleu']:.2f},"
             f" chrF {result['chrf']:.2f}, exact {result['exact']:.1f} %"
         )
         stride = max(len(self._pairs) // SAMPLES, 1)
         for i in range(0, min(len(self._pairs), SAMPLES * stride), stride):
             source, reference = self._pairs[i]
-            self._reporter.say(f"  source     {source}\n  output     {outputs[i]}\n  reference  {reference}")
+            self._dev.reporter.say(f"  source     {source}\n  output     {outputs[i]}\n  reference  {reference}")
 
 
 class TextValidator:
     """Validates a language model on texts: perplexity per piece and per byte.
 
     Args:
+        dev: The set; the targets of its pairs are the texts.
         tokenizer: The run's.
-        max_pieces: Longest text that the model reads, eos left out; longer ones are not in the set.
-        batches: Yields the tokenised set.
-        texts: The same as text.
-        reporter: Hears the figures and sees texts that the model makes up.
-        stop_requested: Looked at between batches.
+        max_pieces: Longest text that the model reads, eos left out; longer ones are not in the batches.
     """
 
-    def __init__(
-        self,
-        *,
-        tokenizer: Tokenizer,
-        max_pieces: int,
-        batches: Callable[[], Iterable[TensorBatch]],
-        texts: list[str],
-        reporter: Reporter,
-        stop_requested: StopRequested,
-    ) -> None:
-        self._tokenizer, self._batches = tokenizer, batches
-        self._reporter, self._stop_requested = reporter, stop_requested
-        read = [clean(text) for text in texts if len(tokenizer.tgt.encode(text)) <= max_pieces]
+    def __init__(self, dev: DevSet, *, tokenizer: Tokenizer, max_pieces: int) -> None:
+        self._dev, self._tokenizer = dev, tokenizer
+        read = [clean(text) for _, text in dev.pairs if len(tokenizer.tgt.encode(text)) <= max_pieces]
         self._num_bytes = sum(len(text.encode()) + 1 for text in read)
 
     def __call__(self, model: DecoderOnly, step: int) -> dict[str, Any]:
@@ -178,16 +161,16 @@ class TextValidator:
             loss (nats per piece, eos included), ppl = exp(loss), ppl_per_byte = exp(nats / bytes), a line end counting
             as one byte; and score, the negative loss.
         """
-        set_loss = evaluate_loss(model, interruptible(self._batches(), self._stop_requested))
+        set_loss = evaluate_loss(model, self._dev.interruptible(self._dev.batches()))
         nats = set_loss.loss * set_loss.num_tokens
         per_byte = math.exp(nats / self._num_bytes)
-        self._reporter.say(
+        self._dev.reporter.say(
             f"step {step:,}: validation loss {set_loss.loss:.3f}, perplexity {set_loss.ppl:.2f} per piece,"
             f" {per_byte:.3f} per byte"
         )
         generator = Generator(model, self._tokenizer)
         for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):
-            self._reporter.say(f"  {text}")
+            self._dev.reporter.say(f"  {text}")
         return {"loss": set_loss.loss, "ppl": set_loss.ppl, "ppl_per_byte": per_byte, "score": -set_loss.loss}
 
 
@@ -195,22 +178,12 @@ class SentenceValidator:
     """Validates a sentence encoder on pairs: its loss, and how often a sentence finds its translation among all.
 
     Args:
+        dev: The set.
         config: Says which score counts.
-        batches: Yields the tokenised set.
-        reporter: Hears the scores.
-        stop_requested: Looked at between batches.
     """
 
-    def __init__(
-        self,
-        *,
-        config: TrainingConfig,
-        batches: Callable[[], Iterable[TensorBatch]],
-        reporter: Reporter,
-        stop_requested: StopRequested,
-    ) -> None:
-        self._config, self._batches = config, batches
-        self._reporter, self._stop_requested = reporter, stop_requested
+    def __init__(self, dev: DevSet, *, config: TrainingConfig) -> None:
+        self._dev, self._config = dev, config
 
     @torch.inference_mode()
     def __call__(self, model: EncoderOnly, step: int) -> dict[str, Any]:
@@ -223,7 +196,7 @@ class SentenceValidator:
         total, device = 0.0, next(model.parameters()).device
         sources, targets = ([torch.empty(0, model.config.d_model, device=device)] for _ in range(2))
         src_keys, tgt_keys = _Numbers(), _Numbers()
-        for batch in interruptible(self._batches(), self._stop_requested):
+        for batch in self._dev.interruptible(self._dev.batches()):
             sources.append(model.embed(batch.src))
             targets.append(model.embed(batch.tgt_out))
             same = equal_rows(batch.src) | equal_rows(batch.tgt_out)
@@ -233,7 +206,7 @@ class SentenceValidator:
         all_sources, all_targets = torch.cat(sources), torch.cat(targets)
         found = top_1(all_sources, all_targets, src_keys.numbers(device), tgt_keys.numbers(device))
         loss = total / len(all_sources) if len(all_sources) else math.nan
-        self._reporter.say(
+        self._dev.reporter.say(
             f"step {step:,}: validation loss {loss:.3f}, retrieval {found.mean:.2f} % among {len(all_sources):,} pairs"
             f" (source to target {found.src_to_tgt:.2f} %, target to source {found.tgt_to_src:.2f} %)"
         )
@@ -268,22 +241,12 @@ class MaskedTokenValidator:
     """Validates how well a model guesses hidden tokens, the same ones each time.
 
     Args:
+        dev: The set.
         masking: How tokens are hidden.
-        batches: Yields the tokenised set.
-        reporter: Hears the figures.
-        stop_requested: Looked at between batches.
     """
 
-    def __init__(
-        self,
-        *,
-        masking: Masking,
-        batches: Callable[[], Iterable[TensorBatch]],
-        reporter: Reporter,
-        stop_requested: StopRequested,
-    ) -> None:
-        self._masking, self._batches = masking, batches
-        self._reporter, self._stop_requested = reporter, stop_requested
+    def __init__(self, dev: DevSet, *, masking: Masking) -> None:
+        self._dev, self._masking = dev, masking
 
     @torch.inference_mode()
     def __call__(self, model: EncoderOnly, step: int) -> dict[str, Any]:
@@ -294,7 +257,7 @@ class MaskedTokenValidator:
         """
         total, right, count = 0.0, 0, 0
         generator = torch.Generator(device=next(model.parameters()).device).manual_seed(_MASKING_SEED)
-        for batch in interruptible(self._batches(), self._stop_requested):
+        for batch in self._dev.interruptible(self._dev.batches()):
             for ids in sides(batch):
                 hidden_ids, wanted = self._masking(ids, generator)
                 chosen = wanted != model.pad_id  # (B, S)
@@ -303,7 +266,7 @@ class MaskedTokenValidator:
                 right += int((logits.argmax(dim=-1) == wanted[chosen]).sum())
                 count += len(logits)
         loss, accuracy = (total / count, 100 * right / count) if count else (math.nan, math.nan)
-        self._reporter.say(
+        self._dev.reporter.say(
             f"step {step:,}: validation loss {loss:.3f}, {accuracy:.2f} % of {count:,} hidden tokens guessed"
         )
         return {"loss": loss, "accuracy": accuracy, "score": -loss}

@@ -23,9 +23,12 @@ class TrainingConfig:
     before it. An encoder_only model has `contrastive`: which target belongs to which source of its batch; or
     `masked_lm`: some tokens that were hidden, from those around them."""
     max_steps: int | None = 20_000
-    """Optimizer updates; may be left open (`null`) where `max_time` ends the run."""
+    """Optimizer updates; may be left open (`null`) where `max_time` or `patience` ends the run."""
     max_time: str | None = None
     """Time in all, such as `20m`, `8h` or `90s`. It becomes a number of steps, after the first ones are timed."""
+    patience: int = 0
+    """Validations without a lower loss after which a trapezoid's learning rate begins to fall, so that the run finds
+    its length by itself; `max_steps` and `max_time` can only shorten it. 0: they alone decide."""
     max_tokens_per_batch: int = 4096
     """Most positions of a batch on either side, padding included; what subword dropout adds comes on top."""
     grad_accum_steps: int = 1
@@ -91,15 +94,19 @@ class TrainingConfig:
             )
             if getattr(self, name) is not None and getattr(self, name) < 1
         ]
-        if self.max_steps is None and self.max_time is None:
-            problems.append("max_steps must be given where there is no max_time")
+        if self.max_steps is None and self.max_time is None and not self.patience:
+            problems.append("max_steps must be given where there is neither max_time nor patience")
+        if self.patience and self.schedule != "trapezoid":
+            problems.append(f"patience needs the trapezoid schedule, but schedule is {self.schedule}")
+        if self.patience and self.decay_fraction == 1:
+            problems.append("patience needs a flat part, and with decay_fraction 1 there is none")
         problems += self._out_of_range()
         if problems:
             raise ValueError("\n".join(problems))
 
     def _out_of_range(self) -> list[str]:
         problems: list[str] = []
-        for name in ("seed", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
+        for name in ("seed", "patience", "warmup_steps", "weight_decay", "max_grad_norm", "early_stopping"):
             if not 0 <= getattr(self, name) < 2**63:
                 problems.append(f"{name} must be at least 0 and below 2^63, but is {getattr(self, name)}")
         for name in ("learning_rate", "muon_learning_rate"):

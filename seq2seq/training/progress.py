@@ -25,6 +25,13 @@ class Progress:
     best_step: int = 0
     bad_validations: int = 0
     """Validations in a row without a new best."""
+    lowest_loss: float | None = None
+    """Lowest validation loss so far, and the step at which it was."""
+    lowest_loss_step: int = 0
+    validations_since: int = 0
+    """Validations since then."""
+    falling_since: int = 0
+    """Step after which the learning rate falls because the validation loss had stopped falling; 0 if it has not."""
     stopped_early: bool = False
     bad_updates: int = 0
     """Updates in a row that were skipped because the gradient was not finite."""
@@ -59,3 +66,10 @@ class Progress:
         else:
             self.bad_validations += 1
         self.stopped_early = bool(patience and self.bad_validations >= patience)
+
+    def count_loss(self, loss: float) -> None:
+        """Takes account of a validation loss."""
+        if self.lowest_loss is None or loss < self.lowest_loss:
+            self.lowest_loss, self.lowest_loss_step, self.validations_since = loss, self.step, 0
+        else:
+            self.validations_since += 1

@@ -183,3 +183,61 @@ def test_a_run_that_goes_on_keeps_the_number_that_is_written(planned: Path, monk
 def test_a_number_that_has_been_revised_since_a_checkpoint_is_taken(planned: Path) -> None:
     """Saved at step 1,000 of 4,000; then the machine became faster, and the power went."""
     assert steps(planned, 1000, 4000, schedule="trapezoid") == PLANNED
+
+
+PATIENT: dict[str, Any] = {"max_time": None, "max_steps": None, "patience": 2, "schedule": "trapezoid"}
+
+
+@pytest.mark.parametrize("decay_fraction", [0.2, 0.5, 0.6])
+def test_where_validation_stops_improving_the_rate_begins_to_fall(tmp_path: Path, decay_fraction: float) -> None:
+    """The shortest run whose rates so far were the same, so that the rate falls from the next update on."""
+    begun = plan(tmp_path, **PATIENT, decay_fraction=decay_fraction)
+    begun.begin(0, None)
+    assert begun.max_steps is None
+    assert not begun.fall(100), "the rate is still rising"
+    rates = [learning_rate(step, begun._config, begun.limit) for step in range(1, 301)]
+    assert begun.fall(300)
+    assert rates == [learning_rate(step, begun._config, begun.limit) for step in range(1, 301)]
+    assert learning_rate(302, begun._config, begun.limit) < learning_rate(300, begun._config, begun.limit)
+    assert begun.max_steps == begun.limit
+    assert begun.limit == pytest.approx(300 / (1 - decay_fraction), abs=4)
+    assert not begun.fall(310), "it falls already"
+
+
+def test_a_cap_stays_a_cap(tmp_path: Path) -> None:
+    begun = plan(tmp_path, **PATIENT | {"max_steps": 500}, decay_fraction=0.5)
+    begun.begin(0, None)
+    assert begun.max_steps == 500
+    assert not begun.fall(260), "the cap has made it fall"
+    assert begun.fall(150) and begun.limit == pytest.approx(300, abs=4)
+
+
+def test_a_run_whose_rate_falls_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    settings = PATIENT | {"decay_fraction": 0.5}
+    begun = plan(tmp_path, **settings)
+    begun.begin(0, None)
+    begun.fall(300)
+    again = plan(tmp_path, **settings)
+    again.begin(350, begun.max_steps, 300)
+    assert again.limit == begun.limit
+    with pytest.raises(UsageError, match=r"was planned for \d+ steps"):
+        plan(tmp_path, **settings | {"max_steps": 400}).begin(350, begun.max_steps, 300)
+    with pytest.raises(UsageError, match="was planned for as long as validation improves"):
+        plan(tmp_path, **settings | {"max_steps": 400}).begin(350, None)
+
+
+def test_a_time_limit_is_a_cap_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is revised once the rate falls, nor is the number made larger again."""
+    machine = Machine(monkeypatch)
+    begun = plan(tmp_path, **PATIENT | {"max_time": "10m"}, decay_fraction=0.5)
+    begun.begin(0, None)
+    for step in range(1, 700):
+        machine.now += 0.1
+        begun.after_update(step, machine.validate)
+        if step == 300:
+            assert begun.limit > 5000
+            assert begun.fall(step)
+    assert begun.limit == pytest.approx(600, abs=4)
+    again = plan(tmp_path, **PATIENT | {"max_time": "10m"}, decay_fraction=0.5)
+    again.begin(400, begun.limit, 300)
+    assert again.limit == begun.limit

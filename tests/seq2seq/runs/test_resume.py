@@ -304,3 +304,35 @@ def test_a_curve_that_cannot_be_drawn_does_not_hide_why_a_run_ended(
     with pytest.raises(TrainingDiverged):
         train_tiny(tmp_path / "run", reporter=recorder, **settings)
     assert recorder.warned[-1] == "cannot write learning_curve.png"
+
+
+PATIENT: dict[str, Any] = {
+    "max_steps": None,
+    "patience": 1,
+    "schedule": "trapezoid",
+    "decay_fraction": 0.5,
+    "validate_every": 4,
+    "learning_rate": 0.5,  # so high that validation soon stops improving
+}
+
+
+def test_a_run_that_finds_its_length_finds_the_same_one_wherever_it_is_stopped(train_tiny: Any, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    result = train_tiny(whole, **PATIENT)
+    assert 8 <= result.step < 200
+    for looks in itertools.cycle((3, 3, 3, 9)):
+        try:
+            train_tiny(stopped, interrupts=StopAfter(looks), **PATIENT)
+            break
+        except Interrupted:
+            continue
+    assert fingerprint(stopped, result.step) == fingerprint(whole, result.step)
+    steps = {checkpoint_step(path) for path in RunDirectory(whole).checkpoints()}
+    for step in sorted(steps - {result.step})[::3]:
+        again = tmp_path / f"from-{step}"
+        shutil.copytree(whole, again)
+        for checkpoint in RunDirectory(again).checkpoints():
+            if checkpoint_step(checkpoint) > step:
+                shutil.rmtree(checkpoint)
+        train_tiny(again, **PATIENT)
+        assert fingerprint(again, result.step) == fingerprint(whole, result.step)

@@ -117,3 +117,36 @@ def test_a_run_that_ends_before_it_is_timed_is_saved(tmp_path: Path) -> None:
     session = make_session(tmp_path, hooks, max_time="1h", max_steps=7)
     session.run()
     assert saved == [None]
+
+
+def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_path: Path) -> None:
+    """Losses of validations at steps 5, 10, ..: the lowest is at 15, so two later patience ends."""
+    losses = iter([3.0, 2.0, 1.0, 1.0, 1.5, *[0.5] * 20])
+    said: list[str] = []
+    logged: list[dict[str, Any]] = []
+
+    def validate() -> dict[str, Any]:
+        loss = next(losses)
+        return {"loss": loss, "score": -loss}
+
+    session = make_session(
+        tmp_path,
+        Hooks(validate=validate, say=said.append, log=logged.append),
+        max_steps=None,
+        patience=2,
+        schedule="trapezoid",
+        decay_fraction=0.5,
+        validate_every=5,
+        log_every=1,
+    )
+    session.run()
+    progress = session.progress
+    assert (progress.falling_since, progress.step) == (25, session.plan.limit)
+    assert progress.step == pytest.approx(50, abs=4)
+    rates = [record["lr"] for record in logged if record["kind"] == "train"]
+    assert rates[24] == max(rates) and rates[25:] == sorted(rates[25:], reverse=True)
+    assert rates[-1] < 0.1 * rates[24]
+    assert said == [
+        "the validation loss has not fallen for 2 validations (lowest 1.000 at step 15): the learning rate falls from"
+        f" now on, to 0 at step {progress.step}, where the run ends"
+    ]

@@ -22,7 +22,7 @@ from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.seq2seq.model.precision import Linear
 from tfm.seq2seq.runs import validation
-from tfm.seq2seq.runs.validation import MaskedTokenValidator, SentenceValidator, TranslationValidator
+from tfm.seq2seq.runs.validation import DevSet, MaskedTokenValidator, SentenceValidator, TranslationValidator
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.contrastive import ContrastiveLoss
 from tfm.seq2seq.training.masking import MaskedTokenLoss, Masking
@@ -57,15 +57,9 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Translat
             yield to_tensors(make_batch([(encode(s), encode(t)) for s, t in pairs[start : start + 50]]), CPU)
 
     def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> TranslationValidator:
-        return TranslationValidator(
-            tokenizer=tokenizer,
-            decoding=DecodingConfig(),
-            config=TrainingConfig(**training),
-            batches=batches,
-            pairs=pairs,
-            reporter=Recorder(),
-            stop_requested=stop_requested,
-        )
+        dev = DevSet(batches, pairs, Recorder(), stop_requested)
+        config = TrainingConfig(**training)
+        return TranslationValidator(dev, tokenizer=tokenizer, decoding=DecodingConfig(), config=config)
 
     return make
 
@@ -141,12 +135,8 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
     encoder: EncoderOnly, tokenizer: Tokenizer, pairs: Pairs, batches: list[TensorBatch]
 ) -> None:
     recorder = Recorder()
-    validator = SentenceValidator(
-        config=TrainingConfig(best_metric="retrieval"),
-        batches=lambda: batches,
-        reporter=recorder,
-        stop_requested=lambda: None,
-    )
+    dev = DevSet(lambda: batches, pairs, recorder, lambda: None)
+    validator = SentenceValidator(dev, config=TrainingConfig(best_metric="retrieval"))
     result = validator(encoder, 7)
     loss = sum(ContrastiveLoss()(encoder, batch)[0].item() for batch in batches) / len(pairs)
     assert result["loss"] == pytest.approx(loss, rel=1e-5)
@@ -166,9 +156,7 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
 def masked_validator(tokenizer: Tokenizer, batches: list[TensorBatch], stop: Any = None) -> MaskedTokenValidator:
     ids = {"pad_id": PAD_ID, "eos_id": EOS_ID, "mask_id": MASK_ID, "first_piece": FIRST_TEXT_ID}
     masking = Masking(**ids, vocab_size=len(tokenizer.tgt))
-    return MaskedTokenValidator(
-        masking=masking, batches=lambda: batches, reporter=Recorder(), stop_requested=lambda: stop
-    )
+    return MaskedTokenValidator(DevSet(lambda: batches, [], Recorder(), lambda: stop), masking=masking)
 
 
 def test_hidden_tokens_are_the_same_ones_each_time(
@@ -206,9 +194,7 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
 def test_encoders_leave_a_validation_when_asked_to(
     encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[TensorBatch]
 ) -> None:
-    sentences = SentenceValidator(
-        config=TrainingConfig(), batches=lambda: batches, reporter=Recorder(), stop_requested=lambda: 15
-    )
+    sentences = SentenceValidator(DevSet(lambda: batches, [], Recorder(), lambda: 15), config=TrainingConfig())
     for validator in (sentences, masked_validator(tokenizer, batches, stop=15)):
         with pytest.raises(Interrupted, match="stopped during validation"):
             validator(encoder, 7)
