@@ -1,6 +1,8 @@
 """`tfm embed`: vectors and similarities of lines, in files that are complete or absent; what it refuses."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +168,16 @@ def test_it_cannot_be_exported_and_says_so(tfm: Tfm, encoder_run: Path) -> None:
     assert done.returncode == 4
     assert "tfm export writes encoder-decoders, and this model is encoder_only" in error_of(done)
     assert len(error_of(done).splitlines()) == 1
+
+
+def test_vectors_of_a_model_that_has_only_guessed_words_are_warned_of(
+    tfm: Tfm, encoder_run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(encoder_run, tmp_path / "guesser")
+    config = tmp_path / "guesser" / "config.yaml"
+    text = re.sub(r"objective:.*", "objective: masked_lm", config.read_text()).replace("retrieval", "loss")
+    config.write_text(text)
+    done = tfm("embed", "--run", "guesser", "one two")
+    assert done.returncode == 0
+    assert "guesser learned to guess hidden words (masked_lm)" in done.stderr.decode()
+    assert b"masked_lm" not in tfm("embed", "--run", encoder_run, "one two").stderr

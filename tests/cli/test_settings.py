@@ -195,3 +195,13 @@ def test_a_run_is_named_after_its_first_data(data: dict[str, list[str]], name: s
 def test_no_data_at_all_is_said(choose: Chooser) -> None:
     with pytest.raises(UsageError, match="nothing to train on: give --src and --tgt, --data or --text"):
         default_run(None, choose("data.data=[]", data={}).data)
+
+
+def test_a_sentence_encoder_goes_on_by_the_preset_of_one_with_its_own_sizes(choose: Chooser, tmp_path: Path) -> None:
+    source = choose(pairs=20, config="toy-encoder")
+    start_run(tmp_path / "encoder", source)
+    settings = choose(init_from=tmp_path / "encoder", pairs=20)
+    assert choose.said == ["a sentence encoder goes on: preset multi30k-encoder; choose another with --config"]
+    assert settings.model.without_dropout() == source.model.without_dropout()
+    assert settings.tokenizer == source.tokenizer
+    assert settings.training.best_metric == "retrieval"
