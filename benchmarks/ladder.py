@@ -124,7 +124,7 @@ def looping_share(texts: Sequence[str]) -> float:
 
 
 def train(rung: Path, run: Path, flags: Sequence[str]) -> float:
-    """Trains a rung to its end; returns the minutes that it took, 0 if it was finished before.
+    """Trains a rung to its end; returns the minutes that it took, next to none if it was finished before.
 
     Raises:
         BenchmarkError: It failed.

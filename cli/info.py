@@ -27,7 +27,8 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
             for checkpoint in value:
                 print("  " + _checkpoint_line(checkpoint))
         elif isinstance(value, dict):
-            print(f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in value.items()))
+            known = {name: item for name, item in value.items() if item is not None}
+            print(f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in known.items()))
         else:
             print(f"{key:<12} {value:,}" if isinstance(value, int) else f"{key:<12} {value}")
 

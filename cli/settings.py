@@ -70,11 +70,12 @@ def training_settings(
 
 
 def _with_one_length(tree: Section, training: Section) -> Section:
-    """Lets a time that is asked for replace a number of steps that is not, and the other way round."""
+    """Lets a time or a patience that is asked for replace a number of steps that is not; a number replaces a time."""
     own = tree.get("training", {})
     if training.get("max_steps") and not training.get("max_time"):
         return merge(tree, {"training": {"max_time": None}})
-    if training.get("max_time") or (own.get("max_time") and "max_steps" not in own):
+    by_itself = any(training.get(key) for key in ("max_time", "patience"))
+    if by_itself or (any(own.get(key) for key in ("max_time", "patience")) and "max_steps" not in own):
         return merge(tree, {"training": {"max_steps": None}})
     return tree
 

@@ -100,6 +100,23 @@ class TestTransformers:
         assert same is not None, report
         assert float(same[1]) == 100
 
+    def test_a_gpt2_is_trained_beside_a_language_model(self, place: Path) -> None:
+        flags = ("--text", place / "corpus" / "train.en", "--dev-text", place / "corpus" / "valid.en")
+        sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_decoder_layers": 1, "max_seq_len": 24}
+        settings = [part for key, value in sizes.items() for part in ("--set", f"model.{key}={value}")]
+        settings += ["--set", "tokenizer.vocab_size=300", "--max-steps", "6", "--set", "training.ranks=1"]
+        run = place / "language-model"
+        train = [str(BENCH_PYTHON), "-m", "tfm.cli", "train", *map(str, flags), "--run", str(run), *settings]
+        done = subprocess.run(train, cwd=place, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        flags = ("--run", run, "--learning-rate", 0.001, "--learning-rate", 0.01)
+        report = run_script(place, "language_model.py", *flags, hidden=(), python=BENCH_PYTHON)
+        assert "* 6 steps, vocabulary of " in report
+        rows = re.findall(r"^\| ([^|]+) \| [\d,]+ \| [\d.]+ \| ([\d.]+) \| [\d.]+ \|", report, re.MULTILINE)
+        assert [name for name, _ in rows] == ["tfm", "GPT-2, AdamW at 0.001", "GPT-2, AdamW at 0.01"]
+        said = float(re.findall(r"perplexity ([\d.]+) per piece", done.stderr)[-1])
+        assert float(rows[0][1]) == pytest.approx(said, rel=0.02), "in fp32, what training said in bf16"
+
 
 def test_the_report_goes_on_after_a_failure_and_names_it(place: Path) -> None:
     command = [sys.executable, str(FOLDER / "report.py"), "--corpus", str(place / "hidden"), "--work", str(place)]

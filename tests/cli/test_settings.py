@@ -69,6 +69,8 @@ def test_a_time_replaces_the_number_of_steps(choose: Chooser, where: str, tmp_pa
             settings = choose(pairs=20, config="mine.yaml")
     assert settings.training.max_time == "8h"
     assert settings.training.max_steps is None
+    patient = choose("training.patience=3", pairs=20).training
+    assert (patient.patience, patient.max_steps, patient.max_time) == (3, None, None)
     both = choose("training.max_time=8h", "training.max_steps=70", pairs=20)
     assert (both.training.max_time, both.training.max_steps) == ("8h", 70)
 
