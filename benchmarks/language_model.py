@@ -2,11 +2,11 @@
 
 Takes a run that `tfm train --text` has finished, and trains a GPT-2 of its sizes on the batches that it had, in their
 order: AdamW, a cosine after the run's warm-up, bf16 autocast. With several --learning-rate all are trained; the lowest
-perplexity counts. Both are scored in fp32 by the weights of their last step. The run's cache must be there.
+perplexity counts. Both are scored in fp32 by the weights of their last step. The run's cache must be there. Minutes are
+those of the updates, for tfm those of its last start, validations included.
 """
 
 import argparse
-import json
 import math
 import shlex
 import sys
@@ -22,13 +22,14 @@ from torch.nn import functional as F
 
 from tfm.cli.console import Console
 from tfm.configs import RunConfig
-from tfm.data.cleaning import clean
 from tfm.data.tokenizer import PAD_ID
 from tfm.seq2seq.evaluation.loss import SetLoss, evaluate_loss
 from tfm.seq2seq.runs.checkpoint import checkpoint_step
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.prepare import StoreBatches, prepare_data
 from tfm.seq2seq.runs.trained import load_run
+from tfm.seq2seq.runs.validation import bytes_read
+from tfm.seq2seq.runs.weights import count_parameters
 from tfm.seq2seq.training.batches import Alone, MicroBatches
 from tfm.seq2seq.training.progress import Progress
 
@@ -89,15 +90,14 @@ def read_task(run: RunDirectory, steps: int) -> Task:
     """The data of a run that has been trained."""
     settings = run.configuration()
     prepared = prepare_data(settings, run, given_tokenizer=None, reporter=Console())
-    limit = settings.model.max_seq_len - 1
-    texts = [clean(text) for _, text in prepared.dev_pairs if len(prepared.tokenizer.tgt.encode(text)) <= limit]
+    texts = [text for _, text in prepared.dev_pairs]
     return Task(
         settings,
         steps,
         StoreBatches(prepared.train, settings.training, CPU),
         StoreBatches(prepared.dev, settings.training, CPU),
         len(prepared.tokenizer.tgt),
-        sum(len(text.encode()) + 1 for text in texts),
+        bytes_read(texts, prepared.tokenizer, settings.model.max_seq_len - 1),
     )
 
 
@@ -133,19 +133,15 @@ def train_gpt2(task: Task, learning_rate: float) -> Row:
             say(f"GPT-2, {learning_rate:g}: step {step:,} of {task.steps:,}, loss {total:.3f}")
     seconds = time.monotonic() - start
     found = evaluate_loss(Logits(gpt.eval()), task.dev.all())
-    return Row(f"GPT-2, AdamW at {learning_rate:g}", count(gpt), seconds, found)
+    return Row(f"GPT-2, AdamW at {learning_rate:g}", count_parameters(gpt), seconds, found)
 
 
 def score_run(task: Task, run: RunDirectory) -> Row:
     """The run's last weights."""
     trained = load_run(run.path, "language model", checkpoint="last", device="cpu")
-    clock = [json.loads(line) for line in run.timing.path.read_text().splitlines()]
-    return Row("tfm", count(trained.model), clock[-1]["seconds"], evaluate_loss(trained.model, task.dev.all()))
-
-
-def count(model: torch.nn.Module) -> int:
-    """Weights of a model, shared ones once."""
-    return sum(weight.numel() for weight in model.parameters())
+    clock = run.timing.records()
+    seconds = clock[-1]["seconds"] if clock else math.nan
+    return Row("tfm", count_parameters(trained.model), seconds, evaluate_loss(trained.model, task.dev.all()))
 
 
 def main() -> None:

@@ -83,14 +83,19 @@ def generate(
 
         with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
             too_long = write_results(generate_chunk, chunks, stream, console)
+    problems: list[str] = []
     if too_long:
-        raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")
+        problems.append(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")
     if as_they_were:
-        raise DataError(
-            f"{as_they_were:,} of the beginnings could not be continued, and stand in the output as they were"
-        )
+        problems.append(f"beginnings that could not be continued, and are in the output unchanged: {as_they_were:,}")
+    if problems:
+        raise DataError("; ".join(problems))
 
 
 def _as_json(beginning: str, one: "Generation") -> str:
-    record = {"beginning": beginning, "text": one.text, "log_prob": one.log_prob, "tokens": list(one.tokens)}
-    return json.dumps(record | {"ended": one.ended}, ensure_ascii=False)
+    if one.problem:
+        record = {"beginning": beginning, "text": one.text, "problem": one.problem}
+    else:
+        numbers = {"log_prob": one.log_prob, "tokens": list(one.tokens), "ended": one.ended}
+        record = {"beginning": beginning, "text": one.text, **numbers}
+    return json.dumps(record, ensure_ascii=False)

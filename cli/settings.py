@@ -74,8 +74,8 @@ def _with_one_length(tree: Section, training: Section) -> Section:
     own = tree.get("training", {})
     if training.get("max_steps") and not training.get("max_time"):
         return merge(tree, {"training": {"max_time": None}})
-    by_itself = any(training.get(key) for key in ("max_time", "patience"))
-    if by_itself or (any(own.get(key) for key in ("max_time", "patience")) and "max_steps" not in own):
+    asked = training.get("max_time") or (training.get("patience") and not own.get("patience"))
+    if asked or ((own.get("max_time") or own.get("patience")) and "max_steps" not in own):
         return merge(tree, {"training": {"max_steps": None}})
     return tree
 
@@ -100,7 +100,7 @@ def _base(
         say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
         return load_config(TEXT_PRESET)
     if source is not None and source.get("model", {}).get("architecture") == "encoder_only":
-        say(f"a sentence encoder goes on: preset {ENCODER_PRESET}; choose another with --config")
+        say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
         return load_config(ENCODER_PRESET)
     return load_config(_preset_for(open_corpus(named).count(), say))
 

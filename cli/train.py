@@ -70,9 +70,11 @@ def train(
 
     tfm train --src train.en --tgt train.de
 
-    From one text you get a language model, and with this preset sentence vectors:
+    A text gives a language model:
 
     tfm train --text stories.txt
+
+    With this preset, pairs give sentence vectors:
 
     tfm train --config multi30k-encoder --src train.en --tgt train.de --run runs/vectors
     """

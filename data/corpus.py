@@ -16,6 +16,11 @@ from .formats.text import open_text
 __all__ = ["Corpus", "Pair", "dev_corpus", "first_pairs", "join_corpora", "open_corpus", "open_spec"]
 
 
+def unit_of(text_only: bool) -> str:
+    """What a row of a corpus is called."""
+    return "text" if text_only else "pair"
+
+
 @dataclass(frozen=True)
 class Corpus:
     """A re-readable stream of sentence pairs.
@@ -37,7 +42,7 @@ class Corpus:
     @property
     def unit(self) -> str:
         """What one of its rows is called."""
-        return "text" if self.text_only else "pair"
+        return unit_of(self.text_only)
 
     def count(self) -> int:
         """The number of pairs in the stream, blank ones included.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .corpus import Corpus, Pair
+from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault
 from .files import fault, json_bytes, sha256_file, staged_directory, write_file
@@ -49,7 +49,7 @@ class FilterReport:
     @property
     def unit(self) -> str:
         """What one of them is called."""
-        return "text" if self.text_only else "pair"
+        return unit_of(self.text_only)
 
     def __str__(self) -> str:
         dropped = {"empty": self.empty, "too long": self.too_long, "of very unequal length": self.unequal}

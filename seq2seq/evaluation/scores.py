@@ -10,10 +10,10 @@ METRICS: tuple[str, ...] = get_args(MetricName)
 COMPARED_EXACTLY = ("exact", "wer")
 """Metrics of equal strings; their references must be cleaned as the model's output is."""
 
+# Scripts that write words without spaces between them. The last one: Thai, Lao, Tibetan, Burmese, Khmer.
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
-_THAI_TO_TIBETAN_MYANMAR_KHMER = re.compile(r"[\u0e00-\u109f\u1780-\u17ff]")
-"""With the two before it the scripts that write words without spaces between them."""
+_OTHERS = re.compile(r"[\u0e00-\u109f\u1780-\u17ff]")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequen
         case "chrf":
             metric = CHRF()
         case _:
-            metric = TER()
+            asian = bleu_tokenizer(ref for refs in references for ref in refs) != "13a"
+            metric = TER(normalized=asian, asian_support=asian)
     most = max((len(refs) for refs in references), default=1)
     # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its last.
     streams = [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
@@ -89,7 +90,7 @@ def bleu_tokenizer(references: Iterable[str]) -> str:
     for text in references:
         han += len(_HAN.findall(text))
         kana += len(_KANA.findall(text))
-        others += len(_THAI_TO_TIBETAN_MYANMAR_KHMER.findall(text))
+        others += len(_OTHERS.findall(text))
         letters += sum(map(str.isalpha, text))
     unspaced = han + kana + others
     if 2 * unspaced <= letters or not unspaced:

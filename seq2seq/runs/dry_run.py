@@ -37,10 +37,12 @@ def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) 
         steps = -(-batches // config.grad_accum_steps)
         report = prepared.train.report
         if config.max_steps is None:
-            length = f"max_time {config.max_time}" if config.max_time else "as long as the validation loss falls"
+            length = f"max_time {config.max_time}" if config.max_time else "no limit"
         else:
             length = f"max_steps {config.max_steps:,} = {config.max_steps / steps:.1f} epochs"
             length += f", or max_time {config.max_time}" if config.max_time else ""
+        if config.patience:
+            length += f"; ends by itself, patience: {config.patience} validations"
         pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
         if report.text_only:
             pieces = f"{report.tgt_tokens:,} pieces"

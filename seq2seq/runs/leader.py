@@ -17,7 +17,7 @@ from ..parallel.ranks import joined
 from ..reporter import Reporter
 from ..training.optimizer import MovingAverage
 from ..training.progress import Progress
-from ..training.schedule import same_up_to
+from ..training.schedule import length_matters_after, same_up_to
 from .assemble import build_trainer
 from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, check_tokenizer
@@ -177,6 +177,8 @@ class Leader:
         planned = (self.saved.state.max_steps if self.saved else None) or step
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
+        elif self.progress.falling_since:
+            reason = "its learning rate has fallen to its end"
         elif same_up_to(step, config, planned, 2 * step):
             limit = "--max-steps in place of its time limit" if config.max_time else "a higher --max-steps"
             return f"{limit} continues it"
@@ -214,10 +216,14 @@ class Leader:
         if self.plan.pending:
             steps = f"as many steps as fit {self.config.max_time}"
         elif self.plan.max_steps is None:
-            return f"as many steps as lower the validation loss (patience: {self.config.patience} validations)"
+            return (
+                "as many steps as it takes until the validation loss stops falling"
+                f" (patience: {self.config.patience} validations)"
+            )
         else:
             steps = f"{self.plan.limit:,} steps"
-        if self.config.patience and not self.progress.falling_since:
+        falls = self.progress.step > length_matters_after(self.config, self.plan.limit)
+        if self.config.patience and not falls:
             return f"{steps} at most, fewer if the validation loss stops falling"
         return steps
 

@@ -83,8 +83,8 @@ class Plan:
                 self.pending = True
                 return
             self.limit = min(decided, self._most)
-        if before is None and step:
-            before = NO_LIMIT
+        if before is None and step and self._config.patience and self._config.max_time is None:
+            before = NO_LIMIT  # it was open how long it would be
         if before is not None and not same_up_to(step, self._config, before, self.limit):
             raise UsageError(
                 f"{self._run} was planned for {self._words(before)} and its {self._config.schedule} schedule has"
@@ -134,8 +134,8 @@ class Plan:
             return
         if step:
             raise UsageError(
-                f"{self._run} began with a number of steps, which shapes its {schedule} schedule, and cannot go on"
-                " with a time limit; say --max-steps"
+                f"{self._run} began without a time limit, and a time limit would shape its {schedule} schedule; say"
+                " --max-steps"
             )
         if length_matters_after(config, PLAN_STEP + 1) < PLAN_STEP:
             raise UsageError(

@@ -136,18 +136,23 @@ class Session:
         self._save()
 
     def _fall_if_due(self, result: dict[str, Any]) -> None:
-        """Lets the learning rate fall once the validation loss has not fallen for so many validations."""
+        """Lets the learning rate fall once the validation loss has not fallen for so many validations.
+
+        Losses before the rate has come to its peak do not count: those of a model to start from may be lower.
+        """
         progress, patience = self.progress, self.config.patience
-        if not patience:
+        if not patience or progress.falling_since or progress.step <= self.config.warmup_steps:
             return
         progress.count_loss(result["loss"])
-        if progress.falling_since or progress.validations_since < patience or not self.plan.fall(progress.step):
+        if progress.validations_since < patience or not self.plan.fall(progress.step):
             return
         progress.falling_since = progress.step
+        lowest = ""
+        if progress.lowest_loss is not None:
+            lowest = f" below {progress.lowest_loss:.3f}, that of step {progress.lowest_loss_step:,},"
         self.hooks.say(
-            f"the validation loss has not fallen for {progress.validations_since} validations (lowest"
-            f" {progress.lowest_loss:.3f} at step {progress.lowest_loss_step:,}): the learning rate falls from now on,"
-            f" to 0 at step {self.plan.limit:,}, where the run ends"
+            f"the validation loss has not fallen{lowest} for {progress.validations_since} validations:"
+            f" the learning rate falls from now on, to 0 at step {self.plan.limit:,}, where the run ends"
         )
 
     def _score(self) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ class RunState:
 
     Attributes:
         progress: Where the loop stood.
-        max_steps: Updates in all, as planned then.
+        max_steps: Updates in all, as planned then; None while that is not known.
         data: A hash of the texts that the run is trained and validated on.
         environment: What bit-identical results depend on besides the code and the data.
     """

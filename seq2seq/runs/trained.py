@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...data.errors import UsageError
 from ...data.tokenizer import Tokenizer
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
@@ -56,15 +57,16 @@ def load_run(
     description.require(purpose, run)
     if purpose == "sentence encoder" and _guesses(directory):
         warn(
-            f"{run} learned to guess hidden words (masked_lm): its vectors do not tell yet what means the same; train"
-            f" them on pairs with --init-from {directory.quoted}"
+            f"{run} learned to guess hidden words (masked_lm): its vectors do not yet show which sentences mean the"
+            f" same; train it on pairs: tfm train --init-from {directory.quoted} --run NEW .."
         )
     return TrainedRun(found, model, description, directory.load_tokenizer(description.tokenizer_sha256))
 
 
 def _guesses(run: RunDirectory) -> bool:
     """Whether a sentence encoder was trained on hidden words."""
-    if not run.has_begun:  # a model without the run that made it
+    try:
+        settings = run.configuration()
+    except UsageError:  # a model without the run that made it, or one that another tfm made
         return False
-    settings = run.configuration()
     return objective_of(settings.model.architecture, settings.training) == "masked_lm"

@@ -151,8 +151,7 @@ class TextValidator:
 
     def __init__(self, dev: DevSet, *, tokenizer: Tokenizer, max_pieces: int) -> None:
         self._dev, self._tokenizer = dev, tokenizer
-        read = [clean(text) for _, text in dev.pairs if len(tokenizer.tgt.encode(text)) <= max_pieces]
-        self._num_bytes = sum(len(text.encode()) + 1 for text in read)
+        self._num_bytes = bytes_read([text for _, text in dev.pairs], tokenizer, max_pieces)
 
     def __call__(self, model: DecoderOnly, step: int) -> dict[str, Any]:
         """See `Validator`.
@@ -172,6 +171,12 @@ class TextValidator:
         for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):
             self._dev.reporter.say(f"  {text}")
         return {"loss": set_loss.loss, "ppl": set_loss.ppl, "ppl_per_byte": per_byte, "score": -set_loss.loss}
+
+
+def bytes_read(texts: Iterable[str], tokenizer: Tokenizer, max_pieces: int) -> int:
+    """Bytes of the texts that a model reads, a line end counting as one; longer texts it does not read."""
+    read = [clean(text) for text in texts if len(tokenizer.tgt.encode(text)) <= max_pieces]
+    return sum(len(text.encode()) + 1 for text in read)
 
 
 class SentenceValidator:

@@ -28,7 +28,8 @@ class TrainingConfig:
     """Time in all, such as `20m`, `8h` or `90s`. It becomes a number of steps, after the first ones are timed."""
     patience: int = 0
     """Validations without a lower loss after which a trapezoid's learning rate begins to fall, so that the run finds
-    its length by itself; `max_steps` and `max_time` can only shorten it. 0: they alone decide."""
+    its length by itself: with f = decay_fraction it then has 1 / (1 - f) times the steps so far. `max_steps` and
+    `max_time` can only shorten it. 0: they alone decide."""
     max_tokens_per_batch: int = 4096
     """Most positions of a batch on either side, padding included; what subword dropout adds comes on top."""
     grad_accum_steps: int = 1
@@ -96,13 +97,20 @@ class TrainingConfig:
         ]
         if self.max_steps is None and self.max_time is None and not self.patience:
             problems.append("max_steps must be given where there is neither max_time nor patience")
+        problems += self._impatient() + self._out_of_range()
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    def _impatient(self) -> list[str]:
+        """What patience does not go with."""
+        problems: list[str] = []
         if self.patience and self.schedule != "trapezoid":
             problems.append(f"patience needs the trapezoid schedule, but schedule is {self.schedule}")
         if self.patience and self.decay_fraction == 1:
             problems.append("patience needs a flat part, and with decay_fraction 1 there is none")
-        problems += self._out_of_range()
-        if problems:
-            raise ValueError("\n".join(problems))
+        if self.patience and self.early_stopping:
+            problems.append("patience and early_stopping both end a run; leave one of them at 0")
+        return problems
 
     def _out_of_range(self) -> list[str]:
         problems: list[str] = []

@@ -50,12 +50,12 @@ class Progress:
             self.loss_tokens += num_tokens
         self.score = None
 
-    def count_validation(self, score: float | None, patience: int) -> None:
+    def count_validation(self, score: float | None, early_stopping: int) -> None:
         """Takes account of a validation at this step.
 
         Args:
             score: Higher is better; None if nothing was scored.
-            patience: Validations without a new best after which training stops; 0 for never.
+            early_stopping: Validations without a new best after which training stops; 0 for never.
         """
         self.validated_step = self.step
         if score is None:
@@ -65,11 +65,11 @@ class Progress:
             self.best_score, self.best_step, self.bad_validations = score, self.step, 0
         else:
             self.bad_validations += 1
-        self.stopped_early = bool(patience and self.bad_validations >= patience)
+        self.stopped_early = bool(early_stopping and self.bad_validations >= early_stopping)
 
     def count_loss(self, loss: float) -> None:
-        """Takes account of a validation loss."""
-        if self.lowest_loss is None or loss < self.lowest_loss:
+        """Takes account of a validation loss; one that is no number is none."""
+        if math.isfinite(loss) and (self.lowest_loss is None or loss < self.lowest_loss):
             self.lowest_loss, self.lowest_loss_step, self.validations_since = loss, self.step, 0
         else:
             self.validations_since += 1

@@ -104,7 +104,8 @@ class TestTransformers:
         flags = ("--text", place / "corpus" / "train.en", "--dev-text", place / "corpus" / "valid.en")
         sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_decoder_layers": 1, "max_seq_len": 24}
         settings = [part for key, value in sizes.items() for part in ("--set", f"model.{key}={value}")]
-        settings += ["--set", "tokenizer.vocab_size=300", "--max-steps", "6", "--set", "training.ranks=1"]
+        settings += ["--set", "tokenizer.vocab_size=300", "--set", "training.ranks=1", "--set", "training.log_every=1"]
+        settings += ["--max-steps", "6"]
         run = place / "language-model"
         train = [str(BENCH_PYTHON), "-m", "tfm.cli", "train", *map(str, flags), "--run", str(run), *settings]
         done = subprocess.run(train, cwd=place, capture_output=True, text=True, check=False)

@@ -74,10 +74,13 @@ def test_a_beginning_that_cannot_be_continued_does_not_end_the_others(tfm: Tfm, 
     done = tfm("generate", "--run", text_run, "--input", "in.txt", "--output", "out.txt")
     assert done.returncode == 3
     assert "line 2: the beginning has 100 pieces, but a text has at most" in done.stderr.decode()
-    assert "1 of the beginnings could not be continued, and stand in the output as they were" in error_of(done)
+    assert "beginnings that could not be continued, and are in the output unchanged: 1" in error_of(done)
     first, *others, last = (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()
     assert first.startswith("one") and last.startswith("three")
     assert others == [("two " * 100).strip()]
+    done = tfm("generate", "--run", text_run, "--input", "in.txt", "--json")
+    record = json.loads(done.stdout.splitlines()[1])
+    assert record.keys() == {"beginning", "text", "problem"} and "100 pieces" in record["problem"]
 
 
 def test_other_commands_name_the_one_that_can(tfm: Tfm, text_run: Path, tiny_run: Path, tmp_path: Path) -> None:

@@ -71,6 +71,16 @@ def test_a_time_replaces_the_number_of_steps(choose: Chooser, where: str, tmp_pa
     assert settings.training.max_steps is None
     patient = choose("training.patience=3", pairs=20).training
     assert (patient.patience, patient.max_steps, patient.max_time) == (3, None, None)
+    start_run(tmp_path / "capped", choose("training.patience=3", "training.max_steps=70", pairs=20))
+    again = training_settings(
+        config=None,
+        run=tmp_path / "capped",
+        init_from=None,
+        data={},
+        training={},
+        assignments=["training.patience=3"],
+    )
+    assert again.training.max_steps == 70, "a run keeps its cap"
     both = choose("training.max_time=8h", "training.max_steps=70", pairs=20)
     assert (both.training.max_time, both.training.max_steps) == ("8h", 70)
 
@@ -203,7 +213,9 @@ def test_a_sentence_encoder_goes_on_by_the_preset_of_one_with_its_own_sizes(choo
     source = choose(pairs=20, config="toy-encoder")
     start_run(tmp_path / "encoder", source)
     settings = choose(init_from=tmp_path / "encoder", pairs=20)
-    assert choose.said == ["a sentence encoder goes on: preset multi30k-encoder; choose another with --config"]
+    assert choose.said == [
+        "the model to start from is a sentence encoder: preset multi30k-encoder; choose another with --config"
+    ]
     assert settings.model.without_dropout() == source.model.without_dropout()
     assert settings.tokenizer == source.tokenizer
     assert settings.training.best_metric == "retrieval"

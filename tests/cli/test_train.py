@@ -136,6 +136,23 @@ def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
     assert sorted(corpus.rglob("*")) == before
 
 
+def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: Path) -> None:
+    """Two processes; the rate is so high that the loss soon stops falling."""
+    flags = [*FILES, *TINY_FLAGS, "--set", "training.patience=1", "--set", "training.schedule=trapezoid"]
+    flags += ["--set", "training.learning_rate=1", "--set", "training.validate_every=2", "--set", "training.ranks=2"]
+    flags += ["--set", "training.warmup_steps=1", "--set", "training.decay_fraction=0.5", "--run", "patient"]
+    done = tfm("train", *flags, "--dry-run")
+    assert "training        no limit; ends by itself, patience: 1 validations" in done.stdout.decode()
+    done = tfm("train", *flags)
+    said = error_of(done)
+    assert done.returncode == 0, said
+    assert "as many steps as it takes until the validation loss stops falling (patience: 1 validations)" in said
+    end = re.search(r"the learning rate falls from now on, to 0 at step (\d+), where the run ends", said)
+    assert end is not None
+    assert f"finished at step {end[1]}" in said
+    assert "its learning rate has fallen to its end" in error_of(tfm("train", *flags))
+
+
 def test_a_dry_run_takes_the_vocabulary_that_a_start_would_take(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
     for name, size in (("runs/train", 300), ("given", 310)):
         done = tfm("tokenize", *FILES[:4], "--vocab-size", size, "--output", f"{name}/tokenizer")

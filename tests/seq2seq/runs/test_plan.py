@@ -198,7 +198,7 @@ def test_where_validation_stops_improving_the_rate_begins_to_fall(tmp_path: Path
     rates = [learning_rate(step, begun._config, begun.limit) for step in range(1, 301)]
     assert begun.fall(300)
     assert rates == [learning_rate(step, begun._config, begun.limit) for step in range(1, 301)]
-    assert learning_rate(302, begun._config, begun.limit) < learning_rate(300, begun._config, begun.limit)
+    assert learning_rate(301, begun._config, begun.limit) < learning_rate(300, begun._config, begun.limit)
     assert begun.max_steps == begun.limit
     assert begun.limit == pytest.approx(300 / (1 - decay_fraction), abs=4)
     assert not begun.fall(310), "it falls already"
@@ -227,12 +227,12 @@ def test_a_run_whose_rate_falls_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_is_a_cap_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is revised once the rate falls, nor is the number made larger again."""
+    """Nothing is revised once the rate falls: a machine that becomes faster does not make the run longer."""
     machine = Machine(monkeypatch)
     begun = plan(tmp_path, **PATIENT | {"max_time": "10m"}, decay_fraction=0.5)
     begun.begin(0, None)
     for step in range(1, 700):
-        machine.now += 0.1
+        machine.now += 0.1 if step < 310 else 0.01
         begun.after_update(step, machine.validate)
         if step == 300:
             assert begun.limit > 5000
@@ -241,3 +241,21 @@ def test_a_time_limit_is_a_cap_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     again = plan(tmp_path, **PATIENT | {"max_time": "10m"}, decay_fraction=0.5)
     again.begin(400, begun.limit, 300)
     assert again.limit == begun.limit
+
+
+def test_a_time_that_ends_before_patience_does_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    settings = PATIENT | {"max_time": "10m", "decay_fraction": 0.5, "validate_every": 500}
+    begun = machine.train(tmp_path, lambda now: 0.1, **settings)
+    assert machine.now == pytest.approx(MINUTES, rel=0.02)
+    assert not begun.fall(begun.limit - 1)
+
+
+def test_a_run_that_began_without_a_time_does_not_get_one_under_way(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="began without a time limit, and a time limit would shape its trapezoid"):
+        plan(tmp_path, **PATIENT | {"max_time": "1h"}).begin(150, None)
+
+
+def test_a_run_that_ended_in_its_falling_part_before_its_time_was_measured_has_ended(tmp_path: Path) -> None:
+    settings = {"schedule": "trapezoid", "decay_fraction": 0.03, "warmup_steps": 0, "max_steps": 50}
+    assert steps(tmp_path, 50, None, **settings) == 50

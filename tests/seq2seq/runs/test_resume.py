@@ -327,8 +327,11 @@ def test_a_run_that_finds_its_length_finds_the_same_one_wherever_it_is_stopped(t
         except Interrupted:
             continue
     assert fingerprint(stopped, result.step) == fingerprint(whole, result.step)
-    steps = {checkpoint_step(path) for path in RunDirectory(whole).checkpoints()}
-    for step in sorted(steps - {result.step})[::3]:
+    steps = [checkpoint_step(path) for path in RunDirectory(whole).checkpoints()]
+    state = json.loads((RunDirectory(whole).checkpoint_path(result.step) / "state.json").read_text())
+    falls = state["progress"]["falling_since"]
+    assert steps[0] < falls < steps[-2]
+    for step in (steps[0], falls, steps[-2]):
         again = tmp_path / f"from-{step}"
         shutil.copytree(whole, again)
         for checkpoint in RunDirectory(again).checkpoints():

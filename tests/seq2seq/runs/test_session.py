@@ -1,6 +1,7 @@
 """The course of a run: what happens between two updates, and in which order."""
 
 import json
+import math
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,9 +145,28 @@ def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_
     assert (progress.falling_since, progress.step) == (25, session.plan.limit)
     assert progress.step == pytest.approx(50, abs=4)
     rates = [record["lr"] for record in logged if record["kind"] == "train"]
-    assert rates[24] == max(rates) and rates[25:] == sorted(rates[25:], reverse=True)
+    assert rates[24] == max(rates) > rates[25] and rates[25:] == sorted(rates[25:], reverse=True)
     assert rates[-1] < 0.1 * rates[24]
     assert said == [
-        "the validation loss has not fallen for 2 validations (lowest 1.000 at step 15): the learning rate falls from"
-        f" now on, to 0 at step {progress.step}, where the run ends"
+        "the validation loss has not fallen below 1.000, that of step 15, for 2 validations: the learning rate falls"
+        f" from now on, to 0 at step {progress.step}, where the run ends"
     ]
+
+
+def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
+    """It begins with a low loss, which a high learning rate spoils at first."""
+    losses = iter([1.0, 4.0, 3.0, 2.5, math.nan, 2.0, 1.9, *[5.0] * 50])
+    session = make_session(
+        tmp_path,
+        Hooks(validate=lambda: {"loss": next(losses), "score": 0.0}),
+        max_steps=None,
+        patience=2,
+        schedule="trapezoid",
+        decay_fraction=0.5,
+        warmup_steps=5,
+        validate_every=5,
+    )
+    session.validate_and_save()
+    session.run()
+    assert session.progress.lowest_loss == 1.9
+    assert (session.progress.lowest_loss_step, session.progress.falling_since) == (30, 40)
