@@ -1,6 +1,7 @@
 """Fixtures for all tests: no network, no large thread pools, a tiny run to look at."""
 
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from tfm.cli.libraries import set_up_libraries
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 set_up_libraries()  # before torch is loaded, as the command does
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Whoever starts the tests in the background (nohup, &) has them ignore Ctrl-C, and every command that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

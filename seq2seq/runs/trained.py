@@ -9,7 +9,6 @@ from ...data.tokenizer import Tokenizer
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
-from .machine import objective_of
 from .weights import Machine, load_model
 
 
@@ -66,7 +65,7 @@ def load_run(
 def _guesses(run: RunDirectory) -> bool:
     """Whether a sentence encoder was trained on hidden words."""
     try:
-        settings = run.configuration()
-    except UsageError:  # a model without the run that made it, or one that another tfm made
+        training = run.settings().get("training")
+    except UsageError:  # a model without the run that made it
         return False
-    return objective_of(settings.model.architecture, settings.training) == "masked_lm"
+    return isinstance(training, dict) and training.get("objective") == "masked_lm"

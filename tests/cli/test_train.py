@@ -338,7 +338,7 @@ def test_a_time_limit_cannot_reshape_a_schedule_under_way_and_leaves_the_run_as_
     before = (corpus / "r" / "config.yaml").read_bytes()
     refused = tfm("train", "--run", "r", "--max-time", "1h")
     assert refused.returncode == 2
-    assert "began with a number of steps" in error_of(refused)
+    assert "began without a time limit" in error_of(refused)
     assert (corpus / "r" / "config.yaml").read_bytes() == before
     assert "already finished" in error_of(tfm("train", "--run", "r"))
 
