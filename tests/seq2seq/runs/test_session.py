@@ -120,26 +120,17 @@ def test_a_run_that_ends_before_it_is_timed_is_saved(tmp_path: Path) -> None:
     assert saved == [None]
 
 
+def patient_session(run: Path, losses: list[float], **settings: Any) -> tuple[Session, list[str], list[dict[str, Any]]]:
+    """A session with a patience of 2 whose validations, every 5 steps, have these losses; what it says and logs."""
+    following, said, logged = iter(losses), list[str](), list[dict[str, Any]]()
+    hooks = Hooks(validate=lambda: {"loss": next(following), "score": 0.0}, say=said.append, log=logged.append)
+    patient = {"max_steps": None, "patience": 2, "schedule": "trapezoid", "decay_fraction": 0.5, "validate_every": 5}
+    return make_session(run, hooks, **patient, log_every=1, **settings), said, logged
+
+
 def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_path: Path) -> None:
     """Losses of validations at steps 5, 10, ..: the lowest is at 15, so two later patience ends."""
-    losses = iter([3.0, 2.0, 1.0, 1.0, 1.5, *[0.5] * 20])
-    said: list[str] = []
-    logged: list[dict[str, Any]] = []
-
-    def validate() -> dict[str, Any]:
-        loss = next(losses)
-        return {"loss": loss, "score": -loss}
-
-    session = make_session(
-        tmp_path,
-        Hooks(validate=validate, say=said.append, log=logged.append),
-        max_steps=None,
-        patience=2,
-        schedule="trapezoid",
-        decay_fraction=0.5,
-        validate_every=5,
-        log_every=1,
-    )
+    session, said, logged = patient_session(tmp_path, [3.0, 2.0, 1.0, 1.0, 1.5, *[0.5] * 20])
     session.run()
     progress = session.progress
     assert (progress.falling_since, progress.step) == (25, session.plan.limit)
@@ -155,17 +146,8 @@ def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_
 
 def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
     """It begins with a low loss, which a high learning rate spoils at first."""
-    losses = iter([1.0, 4.0, 3.0, 2.5, math.nan, 2.0, 1.9, *[5.0] * 50])
-    session = make_session(
-        tmp_path,
-        Hooks(validate=lambda: {"loss": next(losses), "score": 0.0}),
-        max_steps=None,
-        patience=2,
-        schedule="trapezoid",
-        decay_fraction=0.5,
-        warmup_steps=5,
-        validate_every=5,
-    )
+    losses = [1.0, 4.0, 3.0, 2.5, math.nan, 2.0, 1.9, *[5.0] * 50]
+    session, _, _ = patient_session(tmp_path, losses, warmup_steps=5)
     session.validate_and_save()
     session.run()
     assert session.progress.lowest_loss == 1.9
