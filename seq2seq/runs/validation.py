@@ -70,6 +70,10 @@ class DevSet:
     reporter: Reporter
     stop_requested: Callable[[], int | None]
 
+    def all_batches(self) -> Iterator[TensorBatch]:
+        """The tokenised set, with a look at whether to stop before each batch; raises as `interruptible`."""
+        return self.interruptible(self.batches())
+
     def interruptible(self, items: Iterable[T]) -> Iterator[T]:
         """The items, with a look at whether to stop before each.
 
@@ -107,7 +111,7 @@ class TranslationValidator:
         Raises:
             Interrupted: A stop was requested in the midst of it.
         """
-        set_loss = evaluate_loss(model, self._dev.interruptible(self._dev.batches()))
+        set_loss = evaluate_loss(model, self._dev.all_batches())
         outputs = self._translate(model)
         references = [[clean(tgt)] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
@@ -160,7 +164,7 @@ class TextValidator:
             loss (nats per piece, eos included), ppl = exp(loss), ppl_per_byte = exp(nats / bytes), a line end counting
             as one byte; and score, the negative loss.
         """
-        set_loss = evaluate_loss(model, self._dev.interruptible(self._dev.batches()))
+        set_loss = evaluate_loss(model, self._dev.all_batches())
         nats = set_loss.loss * set_loss.num_tokens
         per_byte = math.exp(nats / self._num_bytes)
         self._dev.reporter.say(
@@ -201,7 +205,7 @@ class SentenceValidator:
         total, device = 0.0, next(model.parameters()).device
         sources, targets = ([torch.empty(0, model.config.d_model, device=device)] for _ in range(2))
         src_keys, tgt_keys = _Numbers(), _Numbers()
-        for batch in self._dev.interruptible(self._dev.batches()):
+        for batch in self._dev.all_batches():
             sources.append(model.embed(batch.src))
             targets.append(model.embed(batch.tgt_out))
             same = equal_rows(batch.src) | equal_rows(batch.tgt_out)
@@ -262,7 +266,7 @@ class MaskedTokenValidator:
         """
         total, right, count = 0.0, 0, 0
         generator = torch.Generator(device=next(model.parameters()).device).manual_seed(_MASKING_SEED)
-        for batch in self._dev.interruptible(self._dev.batches()):
+        for batch in self._dev.all_batches():
             for ids in sides(batch):
                 hidden_ids, wanted = self._masking(ids, generator)
                 chosen = wanted != model.pad_id  # (B, S)

@@ -97,11 +97,11 @@ class TrainingConfig:
         ]
         if self.max_steps is None and self.max_time is None and not self.patience:
             problems.append("max_steps must be given where there is neither max_time nor patience")
-        problems += self._impatient() + self._out_of_range()
+        problems += self._contradicts_patience() + self._out_of_range()
         if problems:
             raise ValueError("\n".join(problems))
 
-    def _impatient(self) -> list[str]:
+    def _contradicts_patience(self) -> list[str]:
         """What patience does not go with."""
         problems: list[str] = []
         if self.patience and self.schedule != "trapezoid":

@@ -68,7 +68,7 @@ class Progress:
         self.stopped_early = bool(early_stopping and self.bad_validations >= early_stopping)
 
     def count_loss(self, loss: float) -> None:
-        """Takes account of a validation loss; one that is no number is none."""
+        """Takes account of a validation loss; one that is not finite is never the lowest."""
         if math.isfinite(loss) and (self.lowest_loss is None or loss < self.lowest_loss):
             self.lowest_loss, self.lowest_loss_step, self.validations_since = loss, self.step, 0
         else:

@@ -1,31 +1,20 @@
 """What the leader hands to a follower arrives as it was sent, and is no pickle."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.descriptions import describe
 
 from tfm.data.errors import EnvironmentFault
-from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.parallel.follower import Start, follow
 from tfm.seq2seq.parallel.ranks import Ranks
-from tfm.seq2seq.runs.checkpoint import ModelDescription
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.progress import Progress
 
-DESCRIPTION = ModelDescription(
-    format=1,
-    tfm_version="0.1.0",
-    model=asdict(ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1)),
-    src_vocab_size=7,
-    tgt_vocab_size=7,
-    shared_vocab=True,
-    tokenizer_sha256="0" * 64,
-    weights="model",
-    decoding=asdict(DecodingConfig()),
-)
+DESCRIPTION = describe(ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1))
 
 
 def start() -> Start:

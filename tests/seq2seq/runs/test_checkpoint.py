@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from helpers.descriptions import describe
 from torch import Tensor
 
 from tfm.data import files
@@ -35,18 +36,7 @@ def tiny_model(seed: int = 0) -> Transformer:
 
 
 def description(**changes: Any) -> ModelDescription:
-    whole = ModelDescription(
-        format=1,
-        tfm_version="0.1.0",
-        model=asdict(CONFIG),
-        src_vocab_size=7,
-        tgt_vocab_size=7,
-        shared_vocab=True,
-        tokenizer_sha256="0" * 64,
-        weights="model",
-        decoding=asdict(DecodingConfig()),
-    )
-    return replace(whole, **changes)
+    return describe(CONFIG, **changes)
 
 
 def save(run: Path, step: int, *, score: float | None = None, **tensors: dict[str, Tensor]) -> Path:
