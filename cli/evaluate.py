@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, Run, Src
+from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, NoRepeatNgramSize, Run, Src
 
 
 def evaluate(
@@ -23,6 +23,7 @@ def evaluate(
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    no_repeat_ngram_size: NoRepeatNgramSize = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
@@ -69,6 +70,7 @@ def evaluate(
             checkpoint=checkpoint,
             beam_size=beam_size,
             length_penalty=length_penalty,
+            no_repeat_ngram_size=no_repeat_ngram_size,
             device=device,
             warn=console.warn,
             on_done=bar.update,
@@ -87,8 +89,10 @@ def evaluate(
 def _print_result(result: Any) -> None:
     """For a person."""
     sentences = len(result.outputs)
+    once = f", no {result.no_repeat_ngram_size} pieces twice" if result.no_repeat_ngram_size else ""
     print(
-        f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size}, length penalty {result.length_penalty}"
+        f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size},"
+        f" length penalty {result.length_penalty}{once}"
     )
     if result.loss_sentences:
         some = (
@@ -105,6 +109,7 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "sentences": len(result.outputs),
         "beam_size": result.beam_size,
         "length_penalty": result.length_penalty,
+        "no_repeat_ngram_size": result.no_repeat_ngram_size,
         "loss": result.loss if result.loss_sentences else None,
         "ppl": result.ppl if result.loss_sentences else None,
         "loss_sentences": result.loss_sentences,

@@ -47,6 +47,15 @@ LengthPenalty = Annotated[
         help="Alpha of the GNMT length penalty. [default: the run's, usually 0.6]",
     ),
 ]
+NoRepeatNgramSize = Annotated[
+    int | None,
+    typer.Option(
+        "--no-repeat-ngram-size",
+        metavar="N",
+        min=0,
+        help="N pieces in a row stand at most once in a translation; 0 for no such limit. [default: the run's]",
+    ),
+]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")]
 TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")]
 TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BeamSize, Checkpoint, Debug, Device, Json, LengthPenalty, Run, Seed, Temperature, TopK, TopP
+from .options import (
+    BeamSize,
+    Checkpoint,
+    Debug,
+    Device,
+    Json,
+    LengthPenalty,
+    NoRepeatNgramSize,
+    Run,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+)
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
@@ -30,6 +43,7 @@ def translate(
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    no_repeat_ngram_size: NoRepeatNgramSize = None,
     n_best: Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")] = False,
     temperature: Temperature = None,
@@ -67,7 +81,8 @@ def translate(
         raise UsageError("more than one translation per line needs --json: one line in is one line out")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     drawing = {name: value for name, value in drawing.items() if value is not None}
-    _check_search_flags(sample, drawing, beam_size, n_best)
+    searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
+    _check_search_flags(sample, drawing, searching, n_best)
     sampling = make_sample(drawing, n_best) if sample else None
     directory = find_run(run, console)
     with Interrupts():
@@ -78,7 +93,7 @@ def translate(
         keep_freed_memory()
         chunks = line_chunks(text, input_, console)
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        search = translator.search(beam_size, length_penalty, n_best)
+        search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
         if sampling is not None:
             search = replace(sampling, length_penalty=search.length_penalty)
 
@@ -92,21 +107,24 @@ def translate(
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
 
-def _check_search_flags(sample: bool, drawing: dict[str, float], beam_size: int | None, n_best: int) -> None:
+def _check_search_flags(sample: bool, drawing: dict[str, float], searching: dict[str, int | None], n_best: int) -> None:
     """Refuses flags that contradict each other, before anything heavy is loaded.
 
     Args:
         sample: Whether to draw instead of searching.
         drawing: What was said of how to draw.
-        beam_size, n_best: As given.
+        searching: What was said of how to search; None where nothing was.
+        n_best: As given.
     """
     from ..data.errors import UsageError
     from ..seq2seq.decoding.config import check_n_best
 
     if drawing and not sample:
         raise UsageError(f"--{next(iter(drawing)).replace('_', '-')} takes effect only with --sample")
-    if sample and beam_size is not None:
-        raise UsageError("--sample draws and --beam-size searches; give one of them")
+    asked = [name for name, value in searching.items() if value is not None]
+    if sample and asked:
+        raise UsageError(f"--sample draws and --{asked[0].replace('_', '-')} searches; give one of them")
+    beam_size = searching["beam_size"]
     if beam_size is not None:
         try:
             check_n_best(n_best, beam_size)

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .config import LENGTH_PENALTY, check_n_best
+from .config import LENGTH_PENALTY, check_n_best, check_no_repeat_ngram_size
+from .repeats import forbid_repeats
 from .search import (
+    IMPOSSIBLE,
     Hypothesis,
     SearchState,
     Step,
@@ -20,8 +22,6 @@ from .search import (
     length_normaliser,
     log_softmax,
 )
-
-IMPOSSIBLE = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Beam:
         size: K.
         length_penalty: Alpha, see `length_normaliser`.
         n_best: Hypotheses wanted for each sentence, at most `size`.
+        no_repeat_ngram_size: So many tokens in a row stand at most once in a hypothesis, see `forbid_repeats`; 0 for no
+            such limit.
 
     Raises:
         ValueError: A value is out of range.
@@ -44,12 +46,14 @@ class Beam:
     size: int
     length_penalty: float = LENGTH_PENALTY
     n_best: int = 1
+    no_repeat_ngram_size: int = 0
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"the beam size must be at least 1, but is {self.size}")
         check_n_best(self.n_best, self.size)
         check_length_penalty(self.length_penalty)
+        check_no_repeat_ngram_size(self.no_repeat_ngram_size)
 
     @property
     def rows(self) -> int:
@@ -71,6 +75,8 @@ class Beam:
             log_probs = log_softmax(step(last, position, state))  # (A * K, V)
             if position < longest_prefix:
                 log_probs = force_prefixes(log_probs, position, active.tolist(), task.prefixes)
+            if self.no_repeat_ngram_size:
+                log_probs = forbid_repeats(log_probs, ids, self.no_repeat_ngram_size, task, active.tolist())
             position += 1
             some_at_limit = position >= first_limit
             if some_at_limit:

@@ -18,6 +18,9 @@ class DecodingConfig:
     """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: float = LENGTH_PENALTY
     """Alpha in score = log_prob / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); 0 prefers short output."""
+    no_repeat_ngram_size: int = 0
+    """So many pieces in a row stand at most once in an output: a model that has seen little may else say the same
+    again and again. 0 for no such limit, where outputs repeat themselves rightly."""
     max_length_factor: float = 2.0
     """Longest output: this many times the source's pieces .."""
     max_length_offset: int = 50
@@ -29,6 +32,8 @@ class DecodingConfig:
             problems.append(f"beam_size must be at least 1, but is {self.beam_size}")
         if not 0 <= self.length_penalty <= MAX_LENGTH_PENALTY:
             problems.append(f"length_penalty must be between 0 and {MAX_LENGTH_PENALTY}, but is {self.length_penalty}")
+        if self.no_repeat_ngram_size < 0:
+            problems.append(f"no_repeat_ngram_size must be at least 0, but is {self.no_repeat_ngram_size}")
         if not 0 < self.max_length_factor <= 100:
             problems.append(f"max_length_factor must be above 0 and at most 100, but is {self.max_length_factor}")
         if self.max_length_offset < 0:
@@ -51,3 +56,13 @@ def check_n_best(n_best: int, beam_size: int) -> None:
         raise ValueError(f"n_best must be at least 1, but is {n_best}")
     if n_best > beam_size:
         raise ValueError(f"n_best must be at most the beam size, {beam_size}, but is {n_best}")
+
+
+def check_no_repeat_ngram_size(size: int) -> None:
+    """Refuses a length that no n-gram has.
+
+    Raises:
+        ValueError: It is negative.
+    """
+    if size < 0:
+        raise ValueError(f"no_repeat_ngram_size must be at least 0, but is {size}")

@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from .config import MAX_LENGTH_PENALTY
 
+IMPOSSIBLE = float("-inf")
+"""The log-probability of what must not come."""
+
 
 class SearchState(Protocol):
     """Everything a step needs to know of the rows so far; at first each sentence has one row."""
@@ -221,4 +224,4 @@ def _leave_only(log_probs: Tensor, rows: Tensor, token: int | Tensor) -> Tensor:
         token: The same for all of them, or one for each row, (R, 1).
     """
     forbidden = rows[:, None] & (torch.arange(log_probs.size(1), device=log_probs.device) != token)
-    return log_probs.masked_fill(forbidden, float("-inf"))
+    return log_probs.masked_fill(forbidden, IMPOSSIBLE)

@@ -125,14 +125,18 @@ class Translator:
         return translator
 
     def search(
-        self, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
+        self,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        n_best: int = 1,
+        no_repeat_ngram_size: int | None = None,
     ) -> Greedy | Beam:
-        """The run's own search, or with another beam size, length penalty or number of hypotheses.
+        """The run's own search, with what is given instead of its beam size, length penalty and so on.
 
         Raises:
             ValueError: A value is out of range, or `n_best` exceeds the beam size given.
         """
-        return build_search(self.decoding, beam_size, length_penalty, n_best)
+        return build_search(self.decoding, beam_size, length_penalty, n_best, no_repeat_ngram_size)
 
     def translate(
         self,

@@ -26,6 +26,7 @@ class TestResult:
     checkpoint: Path
     beam_size: int
     length_penalty: float
+    no_repeat_ngram_size: int
     loss: float
     ppl: float
     loss_sentences: int
@@ -42,6 +43,7 @@ def evaluate_set(
     checkpoint: str = "best",
     beam_size: int | None = None,
     length_penalty: float | None = None,
+    no_repeat_ngram_size: int | None = None,
     device: str = "auto",
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
@@ -54,7 +56,7 @@ def evaluate_set(
         references: For each of them one or more translations.
         metrics: Names, see `scores.METRICS`.
         checkpoint: `best`, `last` or a step.
-        beam_size, length_penalty: Of the search; the run's defaults if not given.
+        beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
         device: `auto`, `cpu`, `cuda` or `mps`.
         warn: Hears of sentences that had to be cut.
         on_done: Told the number of sentences translated so far.
@@ -64,7 +66,7 @@ def evaluate_set(
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
-    search = translator.search(beam_size, length_penalty)
+    search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
     outputs: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]
@@ -77,6 +79,7 @@ def evaluate_set(
         checkpoint=translator.checkpoint,
         beam_size=search.rows,
         length_penalty=search.length_penalty,
+        no_repeat_ngram_size=search.no_repeat_ngram_size,
         loss=set_loss.loss,
         ppl=set_loss.ppl,
         loss_sentences=loss_sentences,

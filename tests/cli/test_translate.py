@@ -70,6 +70,20 @@ def test_a_beam_grows_to_the_alternatives_asked_for(tfm: Tfm, tiny_run: Path) ->
     assert len(json.loads(done.stdout)["alternatives"]) == 8
 
 
+def test_nothing_is_said_twice_where_that_is_asked_for(tfm: Tfm, tiny_run: Path) -> None:
+    for flags in (["--beam-size", 1], []):
+        done = tfm(
+            "translate", "--run", tiny_run, *flags, "--no-repeat-ngram-size", 1, "--json", "--prefix", "und", "two"
+        )
+        assert done.returncode == 0, error_of(done)
+        for line in done.stdout.splitlines():
+            tokens = json.loads(line)["tokens"]
+            assert len(set(tokens)) == len(tokens)
+    done = tfm("translate", "--run", tiny_run, "--sample", "--no-repeat-ngram-size", 3, "one")
+    assert done.returncode == 2
+    assert "--sample draws and --no-repeat-ngram-size searches; give one of them" in error_of(done)
+
+
 def test_every_translation_begins_with_the_prefix(tfm: Tfm, tiny_run: Path) -> None:
     for flags in (["--beam-size", 1], [], ["--sample", "--seed", 3]):
         done = tfm("translate", "--run", tiny_run, *flags, "--prefix", "un d", "one two", "", "three")

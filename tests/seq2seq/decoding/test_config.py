@@ -16,6 +16,7 @@ from tfm.seq2seq.decoding.config import DecodingConfig, check_n_best
         {"length_penalty": -0.1},
         {"length_penalty": 10.5},
         {"length_penalty": float("nan")},
+        {"no_repeat_ngram_size": -1},
         {"max_length_factor": 0.0},
         {"max_length_factor": float("inf")},
         {"max_length_offset": -1},

@@ -8,7 +8,7 @@ import pytest
 
 from tfm.data.batching import make_batch
 from tfm.data.errors import ModelError
-from tfm.seq2seq.decoding import Translator
+from tfm.seq2seq.decoding import Greedy, Translator
 from tfm.seq2seq.evaluation import test_set
 from tfm.seq2seq.evaluation.loss import evaluate_loss, to_tensors
 from tfm.seq2seq.evaluation.scores import METRICS, score
@@ -29,15 +29,17 @@ def test_outputs_are_the_translators_and_scores_those_of_the_outputs(
     references = [[target, target.lower()] for target in targets]
     assert result.outputs == [str(one) for one in Translator.load(run_directory, device="cpu").translate(sources)]
     assert result.scores == [score(name, result.outputs, references) for name in METRICS]
-    assert (result.beam_size, result.length_penalty) == (3, 0.6)
+    assert (result.beam_size, result.length_penalty, result.no_repeat_ngram_size) == (3, 0.6, 0)
     assert result.checkpoint == RunDirectory(run_directory).checkpoint_path(20)
 
 
 def test_options_of_the_search_are_used_and_reported(run_directory: Path, pairs: list[tuple[str, str]]) -> None:
-    result = evaluate(run_directory, pairs, checkpoint="10", beam_size=1, length_penalty=0.0)
+    result = evaluate(run_directory, pairs, checkpoint="10", beam_size=1, length_penalty=0.0, no_repeat_ngram_size=2)
     translator = Translator.load(run_directory, checkpoint="10", device="cpu")
-    assert result.outputs == [str(one) for one in translator.translate([src for src, _ in pairs], beam_size=1)]
-    assert (result.beam_size, result.length_penalty) == (1, 0.0)
+    assert result.outputs == [
+        str(one) for one in translator.translate([src for src, _ in pairs], search=Greedy(0.0, 2))
+    ]
+    assert (result.beam_size, result.length_penalty, result.no_repeat_ngram_size) == (1, 0.0, 2)
     assert result.checkpoint == RunDirectory(run_directory).checkpoint_path(10)
 
 
