@@ -50,7 +50,7 @@ KINDS = {
 EMULATED = ("AVX2", "AVX-512")
 """Kinds without bf16 instructions, where transformers is not tried in bf16: it takes some 20 times as long."""
 CORES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 64)
-PRESETS = ("multi30k", "multi30k-best", "pairs-5k", "pairs-20k", "pairs-100k", "base", "toy", "g2p")
+PRESETS = ("multi30k", "multi30k-best", "pairs", "pairs-100k", "base", "toy", "g2p")
 
 
 def kinds_here() -> list[str]:

@@ -7,16 +7,20 @@ from typing import Any
 
 from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
+from ..configs.recipe import recipe
 from ..data.config import DataConfig
-from ..data.corpus import open_corpus
+from ..data.corpus import Corpus, open_corpus
 from ..data.errors import ModelError, UsageError
 from ..data.formats.hub import parse_hub_spec
 from ..data.formats.toy import TOY
+from ..data.size import measure
 from ..seq2seq.runs.directory import RunDirectory
 from .runs import RUNS
 
-PRESETS_BY_SIZE = [(0, "pairs-5k"), (10_000, "pairs-20k"), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
-"""Presets for own data, each after the number of pairs that it begins at and named for the middle of its range."""
+BY_RECIPE = "pairs"
+"""Preset for small corpora; what depends on the corpus is chosen by `configs.recipe`."""
+PRESETS_BY_SIZE = [(0, BY_RECIPE), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
+"""Presets for own data, each after the number of pairs that it begins at."""
 
 TEXT_PRESET = "text-100k"
 """Preset for a language model on own text."""
@@ -88,6 +92,8 @@ def _base(
     A run that has come to a checkpoint keeps its settings, however its data have grown since; what has not may choose
     anew. `source` is what the run to start from was made with, if there is one.
     """
+    if config == BY_RECIPE and data and (data.get("src") or data.get("data")):
+        return _by_recipe(open_corpus(parse_config({"data": data}).data), say)
     if config is not None:
         return load_config(config)
     if data is None:
@@ -102,7 +108,18 @@ def _base(
     if source is not None and source.get("model", {}).get("architecture") == "encoder_only":
         say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
         return load_config(ENCODER_PRESET)
-    return load_config(_preset_for(open_corpus(named).count(), say))
+    corpus = open_corpus(named)
+    name = _preset_for(corpus.count(), say)
+    return _by_recipe(corpus, say) if name == BY_RECIPE else load_config(name)
+
+
+def _by_recipe(corpus: Corpus, say: Callable[[str], None]) -> Section:
+    """The preset for small corpora, with what suits this one."""
+    tree = load_config(BY_RECIPE)
+    for choice in recipe(measure(corpus)):
+        say(f"  {choice.reason}")
+        tree = merge(tree, {choice.section: {choice.key: choice.value}})
+    return tree
 
 
 def _preset_for(pairs: int, say: Callable[[str], None]) -> str:

@@ -58,7 +58,7 @@ def test_the_commands_of_the_ablations_start(tmp_path: Path) -> None:
     shown = commands(ABLATIONS, "tfm", "awk")
     assert len(shown) >= 4
     for command in shown:
-        line = command.replace("PRESET", "pairs-20k").replace("TIME", "10m")
+        line = command.replace("PRESET", "pairs-100k").replace("TIME", "10m")
         if line.startswith("tfm "):
             line = f"{shlex.quote(str(TFM))}{line.removeprefix('tfm')} --set tokenizer.vocab_size=300 --dry-run"
         done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, check=False)

@@ -9,8 +9,11 @@ from helpers.command import write_lines
 
 from tfm.cli.settings import PRESETS_BY_SIZE, default_run, training_settings
 from tfm.configs import RunConfig, load_config, parse_config, render_config
+from tfm.configs.recipe import recipe
 from tfm.data.config import DataConfig
+from tfm.data.corpus import open_corpus
 from tfm.data.errors import UsageError
+from tfm.data.size import measure
 from tfm.seq2seq.runs.directory import RunDirectory
 
 
@@ -69,8 +72,10 @@ def test_a_time_replaces_the_number_of_steps(choose: Chooser, where: str, tmp_pa
             settings = choose(pairs=20, config="mine.yaml")
     assert settings.training.max_time == "8h"
     assert settings.training.max_steps is None
-    patient = choose("training.patience=3", pairs=20).training
+    (tmp_path / "steps.yaml").write_text("training:\n  schedule: trapezoid\n  max_steps: 9\n")
+    patient = choose("training.patience=3", pairs=20, config="steps.yaml").training
     assert (patient.patience, patient.max_steps, patient.max_time) == (3, None, None)
+    assert choose("training.patience=5", pairs=20).training.max_steps == 400, "the recipe's cap stays"
     start_run(tmp_path / "capped", choose("training.patience=3", "training.max_steps=70", pairs=20))
     again = training_settings(
         config=None,
@@ -94,12 +99,6 @@ def test_a_number_of_steps_replaces_the_time_of_a_file(choose: Chooser, tmp_path
 @pytest.mark.parametrize(
     ("pairs", "preset", "made_for"),
     [
-        (0, "pairs-5k", "0 to 10,000"),
-        (500, "pairs-5k", "0 to 10,000"),
-        (9_999, "pairs-5k", "0 to 10,000"),
-        (10_000, "pairs-20k", "10,000 to 50,000"),
-        (29_000, "pairs-20k", "10,000 to 50,000"),
-        (49_999, "pairs-20k", "10,000 to 50,000"),
         (50_000, "pairs-100k", "50,000 to 300,000"),
         (299_999, "pairs-100k", "50,000 to 300,000"),
         (300_000, "pairs-1m", "300,000 and more"),
@@ -112,11 +111,34 @@ def test_the_number_of_pairs_chooses_the_preset(choose: Chooser, pairs: int, pre
     assert settings.data.src == choose.files["src"]
 
 
+@pytest.mark.parametrize("pairs", [0, 500, 10_000, 49_999])
+def test_a_small_corpus_has_its_settings_chosen_and_said_one_by_one(choose: Chooser, pairs: int) -> None:
+    settings = choose(pairs=pairs)
+    first, *reasons = choose.said
+    assert first == f"{pairs:,} pairs: preset pairs (made for 0 to 50,000); choose another with --config"
+    choices = recipe(measure(open_corpus(settings.data)))
+    assert reasons == [f"  {choice.reason}" for choice in choices]
+    assert all(getattr(getattr(settings, choice.section), choice.key) == choice.value for choice in choices)
+    chosen = {(choice.section, choice.key) for choice in choices}
+    for section, values in load_config("pairs").items():
+        for key, value in values.items():
+            assert (section, key) in chosen or getattr(getattr(settings, section), key) == value
+    choose.said.clear()
+    assert choose(config="pairs") == settings, "named or not"
+    assert choose.said == reasons
+    assert choose("model.dropout=0.15", "training.max_steps=7").model.dropout == 0.15
+
+
+def test_a_corpus_named_nowhere_leaves_the_preset_as_it_is(choose: Chooser) -> None:
+    settings = choose(config="pairs", data={})
+    assert without_data(settings) == without_data(parse_config(load_config("pairs")))
+    assert choose.said == []
+
+
 def test_larger_corpora_get_larger_models() -> None:
     sizes = [parse_config(load_config(name)) for _, name in sorted(PRESETS_BY_SIZE)]
     for smaller, larger in pairwise(sizes):
         assert smaller.tokenizer.vocab_size < larger.tokenizer.vocab_size
-        assert smaller.model.dropout >= larger.model.dropout
         assert (smaller.model.d_model, smaller.model.num_encoder_layers, smaller.training.max_steps) < (
             larger.model.d_model,
             larger.model.num_encoder_layers,
@@ -134,13 +156,12 @@ def test_flags_and_assignments_lie_over_the_preset(choose: Chooser) -> None:
     settings = choose("model.dropout=0.05", "tokenizer.vocab_size=99", pairs=20, training={"max_steps": 7})
     assert (settings.model.dropout, settings.tokenizer.vocab_size, settings.training.max_steps) == (0.05, 99, 7)
     assert settings.model.num_encoder_layers == 3
-    assert len(choose.said) == 1
 
 
 def test_a_table_is_counted_with_the_columns_named(tmp_path: Path, choose: Chooser) -> None:
     write_lines(tmp_path / "t.csv", ["a,b,c", *["1,2,3"] * 12_000])
     choose("data.src_column=a", "data.tgt_column=c", data={"data": [str(tmp_path / "t.csv")]})
-    assert choose.said[0].startswith("12,000 pairs: preset pairs-20k")
+    assert choose.said[0].startswith("12,000 pairs: preset pairs ")
 
 
 @pytest.mark.parametrize("named", [True, False])

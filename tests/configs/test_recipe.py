@@ -1,0 +1,68 @@
+"""From the size of a corpus to its settings."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.configs import load_config, merge, parse_config
+from tfm.configs.recipe import MAX_DROPOUT, MAX_VOCAB_SIZE, MIN_DROPOUT, MIN_VOCAB_SIZE, UPDATES, dropout, recipe
+from tfm.data.size import CorpusSize
+
+LONG = CorpusSize(5_000, 754_000, 854_000, 130)
+"""Technical sentences of 22 words."""
+SHORT = CorpusSize(5_000, 164_000, 197_000, 92)
+"""Sentences of 7 words."""
+Sizes = st.builds(
+    CorpusSize,
+    pairs=st.integers(0, 60_000),
+    src_bytes=st.integers(0, 10**8),
+    tgt_bytes=st.integers(0, 10**8),
+    characters=st.integers(0, 20_000),
+)
+
+
+def chosen(size: CorpusSize) -> dict[str, float]:
+    return {choice.key: choice.value for choice in recipe(size)}
+
+
+def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() -> None:
+    assert chosen(LONG) == {"vocab_size": 2500, "dropout": 0.1, "max_steps": UPDATES}
+    assert chosen(SHORT) == {"vocab_size": 1000, "dropout": 0.3, "max_steps": UPDATES}
+
+
+def test_a_script_of_many_characters_gets_pieces_for_them() -> None:
+    kanji = CorpusSize(5_000, 164_000, 197_000, 1_800)
+    assert chosen(kanji)["vocab_size"] == 2500
+
+
+@given(Sizes)
+@settings(deadline=None)  # the first example loads pydantic
+def test_any_corpus_gets_settings_that_are_valid(size: CorpusSize) -> None:
+    tree = load_config("pairs")
+    for choice in recipe(size):
+        assert choice.key in tree[choice.section], "the preset says it, too"
+        assert "\n" not in choice.reason and len(choice.reason) < 110
+        tree = merge(tree, {choice.section: {choice.key: choice.value}})
+    parse_config(tree)
+    assert MIN_DROPOUT <= tree["model"]["dropout"] <= MAX_DROPOUT
+    assert MIN_VOCAB_SIZE <= tree["tokenizer"]["vocab_size"] <= MAX_VOCAB_SIZE
+
+
+@given(st.floats(0.1, 1000))
+def test_dropout_grows_with_the_epochs_in_steps(epochs: float) -> None:
+    assert dropout(epochs) <= dropout(2 * epochs)
+    assert dropout(epochs) in (0.1, 0.15, 0.2, 0.25, 0.3)
+
+
+def test_dropout_at_its_ends() -> None:
+    assert [dropout(epochs) for epochs in (1, 16, 32, 64, 500)] == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.3])
+
+
+def test_more_pairs_of_one_kind_never_get_fewer_updates_fewer_pieces_or_more_dropout() -> None:
+    sizes = [CorpusSize(n, 150 * n, 170 * n, 100) for n in (100, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000)]
+    for smaller, larger in pairwise(chosen(size) for size in sizes):
+        assert smaller["max_steps"] <= larger["max_steps"]
+        assert smaller["vocab_size"] <= larger["vocab_size"]
+        assert smaller["dropout"] >= larger["dropout"]
