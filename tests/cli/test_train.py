@@ -141,6 +141,7 @@ def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: 
     flags = [*FILES, *TINY_FLAGS, "--set", "training.patience=1", "--set", "training.schedule=trapezoid"]
     flags += ["--set", "training.learning_rate=1", "--set", "training.validate_every=2", "--set", "training.ranks=2"]
     flags += ["--set", "training.warmup_steps=1", "--set", "training.decay_fraction=0.5", "--run", "patient"]
+    flags += ["--set", "training.max_steps=null"]
     done = tfm("train", *flags, "--dry-run")
     assert "training        no limit; ends by itself, patience: 1 validations" in done.stdout.decode()
     done = tfm("train", *flags)
