@@ -89,7 +89,7 @@ def evaluate(
 def _print_result(result: Any) -> None:
     """For a person."""
     sentences = len(result.outputs)
-    once = f", no {result.no_repeat_ngram_size} pieces twice" if result.no_repeat_ngram_size else ""
+    once = f", {result.no_repeat_ngram_size} pieces in a row at most once" if result.no_repeat_ngram_size else ""
     print(
         f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size},"
         f" length penalty {result.length_penalty}{once}"

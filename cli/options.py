@@ -53,7 +53,7 @@ NoRepeatNgramSize = Annotated[
         "--no-repeat-ngram-size",
         metavar="N",
         min=0,
-        help="N pieces in a row stand at most once in a translation; 0 for no such limit. [default: the run's]",
+        help="N pieces in a row come at most once in a translation; 0: no such limit. [default: the run's]",
     ),
 ]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")]

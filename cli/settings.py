@@ -9,16 +9,16 @@ from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
 from ..data.config import DataConfig
-from ..data.corpus import Corpus, open_corpus
+from ..data.corpus import open_corpus
 from ..data.errors import ModelError, UsageError
 from ..data.formats.hub import parse_hub_spec
 from ..data.formats.toy import TOY
-from ..data.size import measure
+from ..data.size import CorpusSize, measure
 from ..seq2seq.runs.directory import RunDirectory
 from .runs import RUNS
 
 BY_RECIPE = "pairs"
-"""Preset for small corpora; what depends on the corpus is chosen by `configs.recipe`."""
+"""Preset for small corpora; some of its settings are then chosen by `configs.recipe`."""
 PRESETS_BY_SIZE = [(0, BY_RECIPE), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at."""
 
@@ -40,6 +40,7 @@ def training_settings(
     data: Section,
     training: Section,
     assignments: list[str],
+    vocabulary_given: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> RunConfig:
     """Lays the flags over a preset, a file, or the run's own configuration.
@@ -50,7 +51,8 @@ def training_settings(
         init_from: The run to start from.
         data, training: Flags by the name of their key; None where not given.
         assignments: `--set`, which has the last word.
-        say: Hears which preset was chosen for the data, and why.
+        vocabulary_given: There is a vocabulary already, so that nothing needs to be said of its size.
+        say: Hears which preset was chosen for the data, and which settings, and why.
 
     Raises:
         UsageError: Anything wrong with them.
@@ -65,12 +67,20 @@ def training_settings(
     for assignment in assignments:
         flags = merge(flags, parse_assignment(assignment))
     source = None if init_from is None else _settings_of(init_from)
-    tree = _base(config, run, flags["data"] if data else None, source, say)
+    tree, size = _base(config, run, flags["data"] if data else None, source, say)
+    choices = [] if size is None else recipe(size, flags["training"].get("max_steps"))
+    for choice in choices:
+        tree = merge(tree, {choice.section: {choice.key: choice.value}})
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
     if source is not None:
         tree = _with_sizes_of(tree, source)
-    return parse_config(merge(_with_one_length(tree, flags["training"]), flags))
+    settings = parse_config(merge(_with_one_length(tree, flags["training"]), flags))
+    for choice in choices:
+        overruled = getattr(getattr(settings, choice.section), choice.key) != choice.value
+        if not overruled and not (vocabulary_given and choice.section == "tokenizer"):
+            say(f"  {choice.reason}")
+    return settings
 
 
 def _with_one_length(tree: Section, training: Section) -> Section:
@@ -86,40 +96,30 @@ def _with_one_length(tree: Section, training: Section) -> Section:
 
 def _base(
     config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Callable[[str], None]
-) -> Section:
+) -> tuple[Section, CorpusSize | None]:
     """The preset or file named; else what the run was made with; else the preset for the data, or the toy language.
 
     A run that has come to a checkpoint keeps its settings, however its data have grown since; what has not may choose
-    anew. `source` is what the run to start from was made with, if there is one.
+    anew. `source` is what the run to start from was made with, if there is one. Where further settings are to follow
+    from the corpus, its size comes with them.
     """
-    if config == BY_RECIPE and data and (data.get("src") or data.get("data")):
-        return _by_recipe(open_corpus(parse_config({"data": data}).data), say)
     if config is not None:
-        return load_config(config)
+        return load_config(config), None
     if data is None:
-        return RunDirectory(run).settings() if run and RunDirectory(run).has_begun else load_config(TOY)
+        return (RunDirectory(run).settings() if run and RunDirectory(run).has_begun else load_config(TOY)), None
     named = parse_config({"data": data}).data
     directory = default_run(None, named) if run is None and (named.src or named.data or named.text) else run
     if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
-        return RunDirectory(directory).settings()
+        return RunDirectory(directory).settings(), None
     if named.text:
         say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
-        return load_config(TEXT_PRESET)
+        return load_config(TEXT_PRESET), None
     if source is not None and source.get("model", {}).get("architecture") == "encoder_only":
         say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
-        return load_config(ENCODER_PRESET)
+        return load_config(ENCODER_PRESET), None
     corpus = open_corpus(named)
     name = _preset_for(corpus.count(), say)
-    return _by_recipe(corpus, say) if name == BY_RECIPE else load_config(name)
-
-
-def _by_recipe(corpus: Corpus, say: Callable[[str], None]) -> Section:
-    """The preset for small corpora, with what suits this one."""
-    tree = load_config(BY_RECIPE)
-    for choice in recipe(measure(corpus)):
-        say(f"  {choice.reason}")
-        tree = merge(tree, {choice.section: {choice.key: choice.value}})
-    return tree
+    return load_config(name), measure(corpus) if name == BY_RECIPE else None
 
 
 def _preset_for(pairs: int, say: Callable[[str], None]) -> str:

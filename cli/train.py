@@ -51,8 +51,10 @@ def train(
     init_from: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning).")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all.")] = None,
-    max_time: Annotated[str | None, typer.Option(metavar="TIME", help="Time in all, such as 20m or 8h.")] = None,
+    max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")] = None,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
     precision: Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")] = None,
@@ -66,7 +68,7 @@ def train(
     """Train a translator, a language model or a sentence encoder; the same command continues a run that was stopped.
 
     Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files,
-    the preset follows from the number of their pairs:
+    the settings follow from the pairs and the text in them:
 
     tfm train --src train.en --tgt train.de
 
@@ -103,6 +105,7 @@ def train(
             "precision": precision,
         },
         assignments=set_ or [],
+        vocabulary_given=tokenizer is not None,
         say=console.say,
     )
     directory = RunDirectory(run or default_run(config, settings.data))

@@ -10,12 +10,12 @@ from typing import Any
 from ..data.size import CorpusSize
 
 UPDATES = 2_400
-"""Most updates for `PAIRS` pairs: 20 minutes on two cores with AVX512-BF16."""
+"""Largest number of updates for `PAIRS` pairs."""
 PAIRS = 5_000
 GROWTH = 0.6
-"""Updates grow with so high a power of the pairs: eight times the pairs, 3.5 times the updates."""
-TOKENS_PER_UPDATE = 1_900
-"""Target pieces of an update of the preset `pairs`, padding left out."""
+"""With r times the pairs, there are r ** 0.6 times the updates: 3.5 times for eight times the pairs."""
+PIECES_PER_UPDATE = 1_900
+"""Target pieces of an update of the preset `pairs`, without padding."""
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1_000, 8_000
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 
@@ -36,24 +36,26 @@ class Choice:
     reason: str
 
 
-def recipe(corpus: CorpusSize) -> list[Choice]:
-    """The settings for a corpus of up to some 50,000 pairs."""
-    updates = max_updates(corpus.pairs)
-    epochs = updates * TOKENS_PER_UPDATE / max(corpus.tgt_pieces, 1)
+def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
+    """The settings for a corpus of up to some 50,000 pairs.
+
+    Args:
+        corpus: How large it is.
+        max_steps: The number of updates, where somebody has asked for one.
+    """
+    updates = max_steps or max_updates(corpus.pairs)
+    epochs = updates * PIECES_PER_UPDATE / max(corpus.tgt_pieces, 1)
     pieces, rate = vocab_size(corpus), dropout(epochs)
+    times = "more than a hundred" if epochs > 100 else f"about {max(round(epochs), 1)}"
     return [
         Choice(
             "tokenizer",
             "vocab_size",
             pieces,
-            f"vocabulary of {pieces:,}: there are {corpus.bytes / 1e6:.2g} MB of text"
-            f" with {corpus.characters:,} different characters",
+            f"vocabulary of {pieces:,}: {_amount(corpus.letters)} of text, {corpus.characters:,} different ones",
         ),
         Choice(
-            "model",
-            "dropout",
-            rate,
-            f"dropout {rate:g}: there is time to see each pair {_times(epochs)}",
+            "model", "dropout", rate, f"dropout {rate:g}: {updates:,} updates show each pair {times} times to the model"
         ),
         Choice(
             "training",
@@ -64,26 +66,25 @@ def recipe(corpus: CorpusSize) -> list[Choice]:
     ]
 
 
-def _times(epochs: float) -> str:
-    """How often, in words; of what is read by heart anyway it does not matter how often."""
-    return "a hundred times and more" if epochs > 100 else f"about {max(round(epochs), 1)} times"
+def _amount(letters: int) -> str:
+    return f"{letters / 1e6:,.1f} million characters" if letters >= 100_000 else f"{letters:,} characters"
 
 
 def max_updates(pairs: int) -> int:
-    """Most updates that a corpus of so many pairs gets."""
+    """The largest number of updates for so many pairs."""
     return max(100 * round(UPDATES * (max(pairs, 1) / PAIRS) ** GROWTH / 100), 400)
 
 
 def dropout(epochs: float) -> float:
-    """The more often a sentence is seen, the more dropout: 0.1 up to 16 epochs, 0.3 from 64 on."""
+    """More for pairs that are seen more often: 0.1 for 16 times, 0.2 for 32, 0.3 for 64, in steps of 0.05."""
     rate = round(0.1 * math.log2(max(epochs, 1) / 8) / 0.05) * 0.05
     return round(min(max(rate, MIN_DROPOUT), MAX_DROPOUT), 2)
 
 
 def vocab_size(corpus: CorpusSize) -> int:
-    """As many pieces as a text of this size has words that come again: they grow with the root of its length.
+    """Grows with the root of the text, as the number of different words does, and is a multiple of 500.
 
-    At least half as many more as there are characters, so that Japanese has some words, too.
+    About half as many more as there are characters at the least, so that Japanese has some words, too.
     """
-    size = max(2 * math.sqrt(corpus.bytes), 1.5 * corpus.characters)
+    size = max(2 * math.sqrt(corpus.letters), 1.5 * corpus.characters)
     return min(max(500 * round(size / 500), MIN_VOCAB_SIZE), MAX_VOCAB_SIZE)

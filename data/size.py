@@ -1,11 +1,14 @@
 """How large a corpus is: what a recipe for training on it needs to know."""
 
+import re
 from dataclasses import dataclass
 
 from .corpus import Corpus
 
-BYTES_PER_PIECE = 3.0
-"""About so many bytes of UTF-8 are a piece of a small vocabulary, in any script: 3 English letters, one kanji."""
+WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
+"""Chinese, Japanese and Korean characters."""
+LETTERS_PER_PIECE = 3
+"""About so many letters are a piece of a small vocabulary; a wide character is a piece by itself."""
 
 
 @dataclass(frozen=True)
@@ -14,24 +17,24 @@ class CorpusSize:
 
     Attributes:
         pairs: How many.
-        src_bytes, tgt_bytes: Of UTF-8, line ends not counted.
+        src_letters, tgt_letters: Characters, a wide one counted as `LETTERS_PER_PIECE`; spaces count, line ends do not.
         characters: Different ones, of both sides.
     """
 
     pairs: int
-    src_bytes: int
-    tgt_bytes: int
+    src_letters: int
+    tgt_letters: int
     characters: int
 
     @property
-    def bytes(self) -> int:
+    def letters(self) -> int:
         """Of both sides."""
-        return self.src_bytes + self.tgt_bytes
+        return self.src_letters + self.tgt_letters
 
     @property
     def tgt_pieces(self) -> int:
         """About how many pieces the target side has; known before there is a vocabulary."""
-        return round(self.tgt_bytes / BYTES_PER_PIECE)
+        return round(self.tgt_letters / LETTERS_PER_PIECE)
 
 
 def measure(corpus: Corpus) -> CorpusSize:
@@ -40,11 +43,15 @@ def measure(corpus: Corpus) -> CorpusSize:
     Raises:
         DataError: A file cannot be read.
     """
-    pairs = src_bytes = tgt_bytes = 0
+    pairs = src_letters = tgt_letters = 0
     characters: set[str] = set()
     for src, tgt in corpus.pairs():
         pairs += 1
-        src_bytes += len(src.encode("utf-8", "surrogatepass"))
-        tgt_bytes += len(tgt.encode("utf-8", "surrogatepass"))
+        src_letters += _letters(src)
+        tgt_letters += _letters(tgt)
         characters.update(src, tgt)
-    return CorpusSize(pairs, src_bytes, tgt_bytes, len(characters))
+    return CorpusSize(pairs, src_letters, tgt_letters, len(characters))
+
+
+def _letters(text: str) -> int:
+    return len(text) + (LETTERS_PER_PIECE - 1) * sum(map(len, WIDE.findall(text)))

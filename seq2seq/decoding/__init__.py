@@ -2,6 +2,7 @@
 
     config      a run's defaults
     search      what a search is: a step and a state go in, hypotheses come out
+    repeats     no n tokens in a row twice, where that is asked for
     rows        one row for each hypothesis, extended token by token
     greedy      the likeliest token each time
     sampling    a token at random, as likely as the model says

@@ -19,8 +19,8 @@ class DecodingConfig:
     length_penalty: float = LENGTH_PENALTY
     """Alpha in score = log_prob / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); 0 prefers short output."""
     no_repeat_ngram_size: int = 0
-    """So many pieces in a row stand at most once in an output: a model that has seen little may else say the same
-    again and again. 0 for no such limit, where outputs repeat themselves rightly."""
+    """In greedy and beam search so many pieces in a row stand at most once in an output: else a model that has seen
+    little may say the same again and again. 0 for no such limit: good translations repeat themselves, too."""
     max_length_factor: float = 2.0
     """Longest output: this many times the source's pieces .."""
     max_length_offset: int = 50

@@ -12,7 +12,8 @@ def forbid_repeats(log_probs: Tensor, ids: Tensor, size: int, task: Task, senten
     """Makes impossible the tokens with which an output would have the same `size` tokens in a row twice.
 
     The end of an output always remains possible, and what a prefix gives. The other tokens keep their
-    log-probabilities, which then do not sum to 1 any more: so that of a hypothesis remains what the model says of it.
+    log-probabilities, though the probabilities then do not sum to 1: the log-probability of a hypothesis remains that
+    under the model.
 
     Args:
         log_probs: (R, V), of the next tokens, equally many rows for each sentence; overwritten.

@@ -1,6 +1,6 @@
 """Whether an export translates as its run does: both translate the same sentences, by the same search.
 
-CTranslate2's beam search is ours but for three things, each of which is made equal before anything is compared:
+CTranslate2's beam search is ours but for four things. Three are made equal before anything is compared:
 
 * it divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha, eos counted by both: it is asked for all
   hypotheses with their log-probabilities, and they are ranked by our formula;
@@ -8,6 +8,9 @@ CTranslate2's beam search is ours but for three things, each of which is made eq
   that rounds to a division by 1 leaves it no choice;
 * at the longest length it returns what has not ended, and we end it in place of its last piece: sentences where it does
   so are compared without that piece when searched greedily, and left out of the comparison of beams.
+
+The fourth is left: where `no_repeat_ngram_size` forbids tokens, it raises the probabilities of the others until they
+sum to 1 again, and we leave them as they are. Greedy search does not see that, a beam does.
 """
 
 import math
@@ -26,7 +29,8 @@ from ..evaluation.scores import score
 NO_PENALTY = 1e-9
 """length^1e-9 is 1 in float32."""
 ENOUGH = 0.995
-"""Share of equal sentences that an export in float32 must reach, greedily and with a beam."""
+"""Share of equal sentences that an export in float32 must reach, greedily and with a beam; under a limit on
+repetitions greedily only."""
 _BATCH_SENTENCES = 64
 _EOS = "</s>"
 
@@ -107,7 +111,11 @@ def load_export(directory: Path, *, threads: int = 0) -> Any:
 
 
 def translate_pieces(
-    export: Any, sources: Sequence[Sequence[str]], limits: Sequence[int], search: Search
+    export: Any,
+    sources: Sequence[Sequence[str]],
+    limits: Sequence[int],
+    search: Search,
+    no_repeat_ngram_size: int = 0,
 ) -> list[Found]:
     """Searches with CTranslate2.
 
@@ -116,6 +124,7 @@ def translate_pieces(
         sources: Pieces of each sentence, without eos.
         limits: Most pieces of each translation, eos included.
         search: How.
+        no_repeat_ngram_size: So many pieces in a row stand at most once in a translation; 0 for no such limit.
     """
     order = sorted(range(len(sources)), key=lambda i: (limits[i], len(sources[i])))
     found: dict[int, Found] = {}
@@ -128,6 +137,7 @@ def translate_pieces(
             length_penalty=search.alpha if search.own_penalty else NO_PENALTY,
             max_input_length=0,
             min_decoding_length=0,
+            no_repeat_ngram_size=no_repeat_ngram_size,
             max_decoding_length=limit,
             return_end_token=not search.own_penalty,
             return_scores=True,
@@ -172,7 +182,7 @@ def compare(
         if key not in ours:
             texts = [pairs[i][0] for i in fitting]
             ours[key] = translator.translate(texts, search=translator.search(search.beam_size, search.alpha))
-        theirs = translate_pieces(export, sources, limits, search)
+        theirs = translate_pieces(export, sources, limits, search, decoding.no_repeat_ngram_size)
         bleu = score("bleu", [translation.text for translation in ours[key]], references).value
         export_bleu = score("bleu", _texts(translator, theirs), references).value
         agreements.append(_agreement(search, ours[key], theirs, bleu, export_bleu))

@@ -34,6 +34,7 @@ def translate(texts):
         return_end_token=True,
         min_decoding_length=0,
         max_decoding_length={max_decoding_length},
+        no_repeat_ngram_size={no_repeat_ngram_size},
         max_batch_size=2048,
         batch_type="tokens",
     )
@@ -48,8 +49,8 @@ eos is added to sources, and control and unknown pieces are never generated, who
 
 ## Exactly what `tfm translate` gives
 
-In float32 the lines above find what `tfm translate` finds, but for rounding where two outputs are equally likely, and
-rare sentences of which more than {beam_size} hypotheses end at once:
+In float32 the lines above find what `tfm translate` finds, but for rounding where two outputs are equally likely, for
+rare sentences of which more than {beam_size} hypotheses end at once, and for beams under a limit on repetitions:
 
 * **Length.** tfm divides the log-probability of n pieces, eos included, by ((5 + n) / 6)^{alpha}, CTranslate2 by n to
   the power of its `length_penalty`. The lines above therefore ask for all hypotheses (`1e-9` is no penalty; at 0 the
@@ -58,6 +59,8 @@ rare sentences of which more than {beam_size} hypotheses end at once:
 * **Limits.** tfm ends a translation of n source pieces at min({factor:g} * n + {offset}, {max_seq_len}) pieces, eos
   included, and lets it end there; CTranslate2 stops at `max_decoding_length`, without an end. Sources of more than
   {max_source} pieces, which this model has never seen, tfm splits at sentence ends; do so before, {too_long}.
+* **Repetitions.** `no_repeat_ngram_size` is the same limit in both; 0 is none. Where it forbids pieces, CTranslate2
+  raises the probabilities of the others until they sum to 1 again. tfm does not, so that beams may be ranked otherwise.
 * **Text.** tfm also drops invisible characters, makes control characters spaces, gives a blank translation for a blank
   text, and spells the characters U+2581 and U+E000, which it needs itself, as U+E000 `b` and U+E000 `a`. Where tfm is
   installed, `tfm.data.tokenizer.Tokenizer.load("tokenizer")` does all that: `.src.encode_as_pieces(text)`,
@@ -78,6 +81,7 @@ def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quanti
         offset=decoding.max_length_offset,
         max_seq_len=config.max_seq_len,
         max_decoding_length=config.max_seq_len,
+        no_repeat_ngram_size=decoding.no_repeat_ngram_size,
         max_source=config.max_seq_len - 1,
         too_long=_of_too_long_sources(config.positions),
         example="One sentence.",

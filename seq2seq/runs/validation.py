@@ -93,7 +93,7 @@ class TranslationValidator:
     Args:
         dev: The set.
         tokenizer: The run's.
-        decoding: Limits of the output length.
+        decoding: Limits of the output: its length, repetitions.
         config: How many sentences to translate, and which score counts.
     """
 

@@ -123,14 +123,29 @@ def test_a_small_corpus_has_its_settings_chosen_and_said_one_by_one(choose: Choo
     for section, values in load_config("pairs").items():
         for key, value in values.items():
             assert (section, key) in chosen or getattr(getattr(settings, section), key) == value
+
+
+def test_only_what_is_used_of_a_recipe_is_said(choose: Chooser, tmp_path: Path) -> None:
+    assert choose("model.dropout=0.15", pairs=500).model.dropout == 0.15
+    assert [line.split()[0] for line in choose.said[1:]] == ["vocabulary", "at"]
     choose.said.clear()
-    assert choose(config="pairs") == settings, "named or not"
-    assert choose.said == reasons
-    assert choose("model.dropout=0.15", "training.max_steps=7").model.dropout == 0.15
+    choose(training={"max_time": "8h"}, vocabulary_given=True)
+    assert [line.split()[0] for line in choose.said[1:]] == ["dropout"]
+    choose.said.clear()
+    start_run(tmp_path / "source", choose("tokenizer.vocab_size=777", "model.d_model=64", config="toy"))
+    settings = choose(init_from=tmp_path / "source")
+    assert (settings.tokenizer.vocab_size, settings.model.d_model) == (777, 64)
+    assert [line.split()[0] for line in choose.said[1:]] == ["dropout", "at"]
 
 
-def test_a_corpus_named_nowhere_leaves_the_preset_as_it_is(choose: Chooser) -> None:
-    settings = choose(config="pairs", data={})
+def test_dropout_follows_from_the_number_of_updates_that_is_asked_for(choose: Chooser) -> None:
+    choose.write(10_000)  # of one letter: tiny, so that 9 updates show each pair five times
+    assert choose(training={"max_steps": 9}).model.dropout == 0.1
+    assert choose().model.dropout == 0.3
+
+
+def test_a_preset_that_is_named_stays_as_it_is(choose: Chooser) -> None:
+    settings = choose(config="pairs", pairs=20)
     assert without_data(settings) == without_data(parse_config(load_config("pairs")))
     assert choose.said == []
 
@@ -182,7 +197,7 @@ def test_a_run_keeps_its_preset_when_the_corpus_has_grown(tmp_path: Path, choose
 
 def test_a_run_without_a_checkpoint_chooses_anew(tmp_path: Path, choose: Chooser) -> None:
     start_run(tmp_path / "r", choose(pairs=20), checkpoint=False)
-    assert choose(pairs=60_000, run=tmp_path / "r").model.d_model == 256
+    assert choose(pairs=60_000, run=tmp_path / "r").model.num_encoder_layers == 4
 
 
 def test_validation_data_alone_are_not_enough(choose: Chooser) -> None:

@@ -17,8 +17,8 @@ SHORT = CorpusSize(5_000, 164_000, 197_000, 92)
 Sizes = st.builds(
     CorpusSize,
     pairs=st.integers(0, 60_000),
-    src_bytes=st.integers(0, 10**8),
-    tgt_bytes=st.integers(0, 10**8),
+    src_letters=st.integers(0, 10**8),
+    tgt_letters=st.integers(0, 10**8),
     characters=st.integers(0, 20_000),
 )
 

@@ -9,15 +9,15 @@ from tfm.data.corpus import open_corpus
 from tfm.data.size import CorpusSize, measure
 
 
-def test_bytes_are_those_of_the_lines_and_characters_those_of_both_sides(tmp_path: Path) -> None:
+def test_letters_are_those_of_the_lines_and_characters_those_of_both_sides(tmp_path: Path) -> None:
     write_lines(tmp_path / "src", ["ab a", "", "é"])
-    write_lines(tmp_path / "tgt", ["ba", "日本", "é!"])
+    write_lines(tmp_path / "tgt", ["ба", "日本 ", "한!"])
     corpus = open_corpus(DataConfig(src=[str(tmp_path / "src")], tgt=[str(tmp_path / "tgt")]))
     size = measure(corpus)
-    assert size == CorpusSize(pairs=3, src_bytes=4 + 0 + 2, tgt_bytes=2 + 6 + 3, characters=len("ab é日本!"))
-    assert size.bytes == 17
+    assert size == CorpusSize(pairs=3, src_letters=4 + 0 + 1, tgt_letters=2 + 7 + 4, characters=len("ab éба日本한!"))
+    assert size.letters == 18
     assert measure(corpus) == size, "it can be read again"
 
 
-def test_pieces_are_about_a_third_of_the_bytes() -> None:
+def test_pieces_are_about_a_third_of_the_letters() -> None:
     assert CorpusSize(1, 0, 300, 9).tgt_pieces == 100

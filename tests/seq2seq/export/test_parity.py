@@ -53,6 +53,19 @@ def test_an_export_agrees_with_its_run(translator: Translator, exported: Any, pa
     assert any(line.startswith("greedy") and "100.0 %" in line for line in lines)
 
 
+def test_what_may_stand_once_is_the_same_for_both(
+    translator: Translator, exported: Any, pairs: list[tuple[str, str]]
+) -> None:
+    """Searched greedily: there the sum of the probabilities that are left does not matter."""
+    free = [one.tokens for one in translator.translate([src for src, _ in pairs], beam_size=1)]
+    translator.decoding = replace(translator.decoding, no_repeat_ngram_size=1)
+    once = [one.tokens for one in translator.translate([src for src, _ in pairs], beam_size=1)]
+    assert any(len(set(tokens)) < len(tokens) for tokens in free), "or there is nothing to forbid"
+    assert all(len(set(tokens)) == len(tokens) for tokens in once)
+    greedy, *_ = compare(translator, exported, pairs)
+    assert greedy.equal == greedy.compared == len(pairs)
+
+
 def test_a_wrong_export_is_found_out(translator: Translator, exported: Any, pairs: list[tuple[str, str]]) -> None:
     with torch.no_grad():
         translator.model.decoder.layers[0].cross_attn.v_proj.weight.mul_(-1)  # pyright: ignore
