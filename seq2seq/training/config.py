@@ -105,7 +105,9 @@ class TrainingConfig:
         """What patience does not go with."""
         problems: list[str] = []
         if self.patience and self.schedule != "trapezoid":
-            problems.append(f"patience needs the trapezoid schedule, but schedule is {self.schedule}")
+            problems.append(
+                f"patience needs the trapezoid schedule, but schedule is {self.schedule}; set training.patience=0"
+            )
         if self.patience and self.decay_fraction == 1:
             problems.append("patience needs a flat part, and with decay_fraction 1 there is none")
         if self.patience and self.early_stopping:
