@@ -3,11 +3,28 @@
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BeamSize, Checkpoint, Data, Debug, Device, Json, LengthPenalty, NoRepeatNgramSize, Run, Src
+from .options import (
+    BeamSize,
+    Checkpoint,
+    Data,
+    Debug,
+    Device,
+    Json,
+    LengthPenalty,
+    NoRepeatNgramSize,
+    Run,
+    Src,
+    SrcColumn,
+    TgtColumn,
+)
+
+if TYPE_CHECKING:
+    from ..data.corpus import Corpus
+    from .console import Console
 
 
 def evaluate(
@@ -20,6 +37,8 @@ def evaluate(
         ),
     ] = None,
     data: Data = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -54,7 +73,12 @@ def evaluate(
             raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
     console = Console()
     directory = find_run(run, console)
-    sources, references = _test_set(src or [], tgt or [], data or [], directory)
+    columns = {"src_column": src_column, "tgt_column": tgt_column}
+    named = {key: name for key, name in columns.items() if name is not None}
+    corpus = _test_set(src or [], tgt or [], data or [], directory, named)
+    for remark in corpus.remarks:
+        console.say(remark)
+    sources, references = _sides(corpus, tgt or [], console)
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
             from ..seq2seq.device import keep_freed_memory
@@ -118,27 +142,34 @@ def _as_dict(result: Any) -> dict[str, Any]:
     }
 
 
-def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path) -> tuple[list[str], list[list[str]]]:
-    """Sources, and for each its references. Columns are named as they were for the run's training data."""
+def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path, columns: dict[str, str]) -> "Corpus":
+    """The pairs to translate and to compare with. What is not in `columns` is called as in the run's training data."""
     from dataclasses import replace
 
     from ..data.config import DataConfig
     from ..data.corpus import join_corpora, open_corpus, open_spec
-    from ..data.errors import DataError, UsageError
+    from ..data.errors import UsageError
     from ..seq2seq.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
     config = directory.configuration().data if directory.has_begun else DataConfig()
-    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[], text=[])
-    separator = None
+    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[], text=[], **columns)
     if data and not (src or tgt):
-        corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
-    elif src and tgt and not data:
-        corpus = open_corpus(config)
-        separator = "\t" if all(".tsv" in one.suffixes for one in tgt) else None
-    else:
-        raise UsageError("give a test set: --src and --tgt, or --data")
+        return join_corpora([open_spec(spec, config, "test") for spec in data])
+    if src and tgt and not data:
+        return open_corpus(config)
+    raise UsageError("give a test set: --src and --tgt, or --data")
+
+
+def _sides(corpus: "Corpus", tgt: list[Path], console: "Console") -> tuple[list[str], list[list[str]]]:
+    """Sources, and for each its references. Of files of pairs, what nobody has translated is left out."""
+    from ..data.errors import DataError
+
+    separator = "\t" if tgt and all(".tsv" in one.suffixes for one in tgt) else None
     pairs = list(corpus.pairs())
-    if not pairs:
+    wanted = pairs if tgt else [pair for pair in pairs if pair != ("", "")]
+    if not wanted:
         raise DataError(f"{corpus.name} is empty")
-    return [s for s, _ in pairs], [t.split(separator) if separator else [t] for _, t in pairs]
+    if len(wanted) < len(pairs):
+        console.say(f"{len(pairs) - len(wanted):,} of {len(pairs):,} entries have no translation: left out")
+    return [s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted]

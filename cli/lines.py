@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
+from ..data.formats import refuse_known_format
 from ..data.reading import iter_raw_lines, open_bytes, refuse_foreign
 from .console import Console
 
@@ -87,7 +88,9 @@ def file_lines(path: Path) -> Iterator[Chunk]:
 
     Raises:
         DataError: It cannot be read, or is not text.
+        UsageError: Its name says that its lines are no sentences.
     """
+    refuse_known_format(path, "its lines are not sentences; take the texts out of it first, one per line")
     chunks = _file_chunks(path)
     first = next(chunks, [])
     return chain([first], chunks)

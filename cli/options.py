@@ -24,8 +24,19 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="SPEC",
-        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow), hf:NAME[/SUBSET][:SPLIT], or toy.",
+        help="Pairs in one file (.tsv .csv .jsonl .tmx .xlf .po .parquet ..), a folder of save_to_disk, "
+        "hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair three times.",
     ),
+]
+SrcColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--src-column", metavar="NAME", help="Column of the source in --data, or language, such as en. [default: src]"
+    ),
+]
+TgtColumn = Annotated[
+    str | None,
+    typer.Option("--tgt-column", metavar="NAME", help="Column of the target in --data, or language. [default: tgt]"),
 ]
 BeamSize = Annotated[
     int | None,

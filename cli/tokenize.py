@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Data, Debug, Src, Tgt
+from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus
@@ -23,6 +23,8 @@ def tokenize(
     src: Src = None,
     tgt: Tgt = None,
     data: Data = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     vocab_size: Annotated[
         int, typer.Option(metavar="N", min=1, help="Pieces; reduced to what the corpus supports.")
     ] = 8000,
@@ -52,10 +54,14 @@ def tokenize(
     if any(paths.values()):
         if output.exists():
             raise UsageError(f"{output} exists already; remove it or name another --output")
+        columns = {"src_column": src_column, "tgt_column": tgt_column}
+        named = {key: name for key, name in columns.items() if name is not None}
         settings = parse_config(
-            {"data": paths, "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate}}
+            {"data": paths | named, "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate}}
         )
         corpus = _corpus(settings)
+        for remark in corpus.remarks:
+            console.say(remark)
         notes: list[str] = []
         tokenizer = build_tokenizer(_side(corpus, 0), _side(corpus, 1), settings.tokenizer, notes=notes)
         tokenizer.save(output)

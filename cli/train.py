@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Data, Debug, Src, Tgt
+from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 
 if TYPE_CHECKING:
     from ..configs import RunConfig
@@ -33,6 +33,8 @@ def train(
     dev: Annotated[
         list[str] | None, typer.Option(metavar="SPEC", help="The validation set, in the notation of --data.")
     ] = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     text: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
@@ -96,7 +98,7 @@ def train(
         config=config,
         run=run,
         init_from=init_from,
-        data={**names, "data": data, "dev": dev},
+        data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column},
         training={
             "max_steps": max_steps,
             "max_time": max_time,

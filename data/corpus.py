@@ -1,19 +1,23 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
 from .config import DataConfig
 from .errors import UsageError
 from .files import sha256_bytes
-from .formats import format_of
+from .formats import format_of, refuse_known_format
 from .formats.format import Pair
 from .formats.lines import open_two_files
 from .formats.text import open_text
 
 __all__ = ["Corpus", "Pair", "dev_corpus", "first_pairs", "join_corpora", "open_corpus", "open_spec"]
+
+
+MAX_TIMES = 1_000
+"""How many times a part of a corpus may be asked for."""
 
 
 def unit_of(text_only: bool) -> str:
@@ -30,6 +34,7 @@ class Corpus:
         identity: Changes whenever the text does; caches are filed under it.
         pairs: Opens the stream anew at each call.
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
+        remarks: What was recognised in it, in lines for people.
         text_only: The pairs have no source: each is a text for a language model.
     """
 
@@ -37,6 +42,7 @@ class Corpus:
     identity: str
     pairs: Callable[[], Iterator[Pair]]
     quick_count: Callable[[], int] | None = None
+    remarks: tuple[str, ...] = ()
     text_only: bool = False
 
     @property
@@ -92,6 +98,8 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
 
 def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
     skip_bad = config.bad_lines == "skip"
+    for spec in specs:
+        refuse_known_format(Path(spec), "a language model learns from plain text, one text per line")
     return join_corpora([Corpus(*open_text(spec, split, skip_bad=skip_bad), text_only=True) for spec in specs])
 
 
@@ -103,19 +111,46 @@ def _corpus(
     if len(src) != len(tgt):
         raise UsageError(f"--{flags[0]} names {len(src)} files and --{flags[1]} {len(tgt)}; they must pair up")
     skip_bad = config.bad_lines == "skip"
+    for path in (*src, *tgt):
+        refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}")
     parts = [Corpus(*open_two_files(Path(s), Path(t), skip_bad=skip_bad)) for s, t in zip(src, tgt, strict=True)]
     parts += [open_spec(spec, config, split) for spec in specs]
     return join_corpora(parts) if parts else None
 
 
 def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
-    """Opens one SPEC: `toy`, a table file, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`.
+    """Opens one SPEC: `toy`, a file, a folder of `datasets`, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`.
+
+    `=3` behind it gives each pair three times.
 
     Raises:
         UsageError: The SPEC cannot be understood.
         DataError: It names something that cannot be read.
     """
-    return Corpus(*format_of(spec).open(spec, config, split))
+    spec, times = _weighted(spec)
+    corpus = Corpus(*format_of(spec).open(spec, config, split))
+    return corpus if times == 1 else _repeated(corpus, times)
+
+
+def _repeated(corpus: Corpus, times: int) -> Corpus:
+    """A corpus with each of its pairs so many times."""
+    return replace(
+        corpus,
+        name=f"{corpus.name} ({times} times)",
+        identity=f"{corpus.identity} {times}",
+        pairs=lambda: chain.from_iterable(corpus.pairs() for _ in range(times)),
+        quick_count=lambda: times * corpus.count(),
+    )
+
+
+def _weighted(spec: str) -> tuple[str, int]:
+    """Splits `FILE=3` into the file and how many times its pairs are in the corpus."""
+    name, sign, weight = spec.rpartition("=")
+    if not sign or Path(spec).exists():
+        return spec, 1
+    if not weight.isascii() or not weight.isdecimal() or not 1 <= int(weight) <= MAX_TIMES:
+        raise UsageError(f"{spec}: the weight after = must be a whole number from 1 to {MAX_TIMES:,}")
+    return name, int(weight)
 
 
 def join_corpora(parts: Sequence[Corpus]) -> Corpus:
@@ -129,6 +164,7 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         identity,
         lambda: chain.from_iterable(part.pairs() for part in parts),
         lambda: sum(part.count() for part in parts),
+        tuple(remark for part in parts for remark in part.remarks),
         text_only=parts[0].text_only,
     )
 

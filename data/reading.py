@@ -17,25 +17,37 @@ MAX_LINE_BYTES = 1_000_000
 
 _BLOCK_BYTES = 1 << 20
 
+
+def _open_zstd(file: IO[bytes]) -> IO[bytes]:
+    import io
+
+    import pyarrow as pa
+
+    stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    return io.BufferedReader(stream)
+
+
 _COMPRESSED: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
+    b"(\xb5/\xfd": _open_zstd,
 }
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive (a .docx or .xlsx, perhaps)",
     b"%PDF": "a PDF document",
-    b"(\xb5/\xfd": "zstd-compressed; decompress it first",
     b"\x80\x02": "a pickle file",
     b"PAR1": "a Parquet file; give it to --data",
     b"ARROW1": "an Arrow file; give it to --data",
 }
-_UTF16_OR_32_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
-    """Streams the lines of a UTF-8 text file, without their line ends. Reads .gz, .bz2 and .xz by their first bytes.
+    """Streams the lines of a UTF-8 text file, without their line ends. Reads .gz, .bz2, .xz and .zst by their first
+    bytes.
 
     Args:
         path: The file.
@@ -52,7 +64,8 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
                 if not skip_bad:
                     raise DataError(
                         f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file"
-                        " (iconv -f latin1 -t utf-8) or drop such pairs with tfm train --set data.bad_lines=skip"
+                        f" (iconv -f {_likely_encoding(raw)} -t utf-8)"
+                        " or drop such pairs with tfm train --set data.bad_lines=skip"
                     ) from error
                 yield None
 
@@ -104,18 +117,23 @@ def _whole_characters(line: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
     """Opens a file for reading, decompressed, after a look at its first bytes.
 
+    Args:
+        path: The file.
+        text: Refuse what is recognisably not UTF-8 text.
+
     Raises:
-        DataError: Missing, a directory, no permission, a damaged archive, or recognisably not UTF-8 text.
+        DataError: Missing, a directory, no permission, a damaged archive, or no text where it should be.
     """
     try:
         with open(path, "rb") as file:  # once, and peeked into: a pipe cannot be read twice
             head = file.peek(4096)
             opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
             if opener is None:
-                refuse_foreign(str(path), head)
+                if text:
+                    refuse_foreign(str(path), head)
                 yield file
             else:
                 with opener(file) as decompressed:
@@ -124,6 +142,15 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         raise MissingFile(path, _did_you_mean(path)) from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _likely_encoding(raw: bytes) -> str:
+    """What a line that is not UTF-8 may be: Windows-1252 has quotes and dashes where Latin-1 has nothing to print."""
+    if any(0x80 <= byte < 0xA0 for byte in raw):
+        with contextlib.suppress(UnicodeDecodeError):
+            raw.decode("cp1252")
+            return "cp1252"
+    return "latin1"
 
 
 def refuse_foreign(name: str, head: bytes) -> None:
@@ -135,8 +162,13 @@ def refuse_foreign(name: str, head: bytes) -> None:
     for magic, description in _FOREIGN.items():
         if head.startswith(magic):
             raise DataError(f"{name} is not a text file: it is {description}")
-    if head.startswith(_UTF16_OR_32_MARKS) or head.count(0) > len(head) // 5:
+    if head.startswith(_UTF32_MARKS):
+        raise DataError(f"{name} looks like UTF-32, not UTF-8; convert it: iconv -f utf-32 -t utf-8")
+    if head.startswith(_UTF16_MARKS):
         raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
+    if head.count(0) > len(head) // 5:  # without a mark; the zero is the first byte of a letter, or its second
+        order = "utf-16be" if head[0::2].count(0) > head[1::2].count(0) else "utf-16le"
+        raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f {order} -t utf-8")
 
 
 def _did_you_mean(path: Path) -> str:

@@ -4,21 +4,45 @@ A new format of files is a module with a function that streams the pairs of a fi
 Two text files side by side (`lines.py`) are no SPEC, so they are not in the table.
 """
 
+from pathlib import Path
+
 from ..errors import UsageError
 from .arrow import ARROW
 from .csv import CSV
-from .format import FileFormat, Format
+from .disk import DISK
+from .format import FileFormat, Format, suffix_of
+from .gettext import MO, PO
 from .hub import HUB
 from .jsonl import JSONL
 from .parquet import PARQUET
+from .tmx import TMX
 from .toy import TOY_LANGUAGE
 from .tsv import TSV
+from .xliff import XLIFF
 
-FORMATS: tuple[Format, ...] = (HUB, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW)
+FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
 """All formats of a SPEC. The first one that fits is taken."""
 
-SUFFIXES = tuple(known.suffix for known in FORMATS if isinstance(known, FileFormat))
+SUFFIXES = tuple(suffix for known in FORMATS if isinstance(known, FileFormat) for suffix in known.suffixes)
 """Suffixes of the files that can be read."""
+
+
+NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {".srt", ".vtt"}
+"""Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
+
+
+def refuse_known_format(path: Path, instead: str) -> None:
+    """Refuses a file whose lines would be taken for sentences and are none.
+
+    Args:
+        path: The file.
+        instead: What to do with it.
+
+    Raises:
+        UsageError: Its name says that it has a format of its own.
+    """
+    if suffix_of(path) in NOT_LINES:
+        raise UsageError(f"{path} is not plain text: {instead}")
 
 
 def format_of(spec: str) -> Format:

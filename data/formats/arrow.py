@@ -33,4 +33,4 @@ def _load(path: Path) -> Any:
         raise DataError(f"cannot read {path}: {first_line(error)}") from error
 
 
-ARROW = FileFormat(".arrow", read, count)
+ARROW = FileFormat((".arrow",), read, count)

@@ -9,6 +9,8 @@ from .format import Pair
 
 Columns = tuple[str, str]
 """The names of the source's column and of the target's."""
+USUAL_COLUMNS = ("src", "tgt", "source", "target")
+"""Names that are found without being asked for."""
 
 
 def pick_columns(place: str, columns: list[str], config: DataConfig) -> Columns:
@@ -30,7 +32,7 @@ def pick_columns(place: str, columns: list[str], config: DataConfig) -> Columns:
         return columns[0], columns[1]
     raise DataError(
         f"{place}: no columns {wanted[0]!r} and {wanted[1]!r} among {', '.join(map(repr, columns)) or 'none'};"
-        " name them when training: tfm train --set data.src_column=.. --set data.tgt_column=.."
+        " name them: --src-column .. --tgt-column .."
     )
 
 

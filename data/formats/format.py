@@ -13,7 +13,7 @@ from ..reading import open_bytes
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
 
-_COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz"}
+_COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
 
 class Opened(NamedTuple):
@@ -24,12 +24,14 @@ class Opened(NamedTuple):
         identity: Changes whenever the text does.
         pairs: Opens the stream of pairs anew at each call.
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
+        remarks: What was recognised in it and may not be what the user meant, in lines for people.
     """
 
     name: str
     identity: str
     pairs: Callable[[], Iterator[Pair]]
     quick_count: Callable[[], int] | None = None
+    remarks: tuple[str, ...] = ()
 
 
 class Format(Protocol):
@@ -66,31 +68,40 @@ class FileFormat:
     The identity of such a file depends on its content and on the names of the columns.
 
     Args:
-        suffix: With its dot; `.gz`, `.bz2` and `.xz` may follow it.
+        suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
         read: Streams the pairs of a file.
         count: A quicker way to their number, where there is one.
+        describe: Says what was recognised, where a file does not say it itself.
     """
 
-    suffix: str
+    suffixes: tuple[str, ...]
     read: Callable[[Path, DataConfig], Iterator[Pair]]
     count: Callable[[Path], int] | None = None
+    describe: Callable[[Path, DataConfig], str] | None = None
 
     @property
     def notation(self) -> str:
-        """The suffix."""
-        return self.suffix
+        """The suffixes."""
+        return " ".join(self.suffixes)
 
     def fits(self, spec: str) -> bool:
-        """Whether the name ends in the suffix, compressed or not."""
-        suffixes = [suffix for suffix in Path(spec).suffixes if suffix not in _COMPRESSION_SUFFIXES]
-        return suffixes[-1:] == [self.suffix]
+        """Whether the name ends in one of the suffixes, compressed or not."""
+        return suffix_of(Path(spec)) in self.suffixes
 
     def open(self, spec: str, config: DataConfig, split: str) -> Opened:
         """Opens the file; it has no splits."""
         del split
         path, read, count = Path(spec), self.read, self.count
         identity = file_identity([path], (config.src_column, config.tgt_column))
-        return Opened(spec, identity, lambda: read(path, config), None if count is None else lambda: count(path))
+        remarks = () if self.describe is None else (self.describe(path, config),)
+        quick_count = None if count is None else lambda: count(path)
+        return Opened(spec, identity, lambda: read(path, config), quick_count, remarks)
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION_SUFFIXES]
+    return suffixes[-1] if suffixes else ""
 
 
 def file_identity(paths: Iterable[Path], salt: object = "") -> str:

@@ -29,4 +29,4 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         yield row_pair(f"{path}:{number}", row, columns)
 
 
-JSONL = FileFormat(".jsonl", read, count_lines)
+JSONL = FileFormat((".jsonl",), read, count_lines)

@@ -32,4 +32,4 @@ def count(path: Path) -> int:
         raise DataError(f"cannot read {path}: {first_line(error)}") from error
 
 
-PARQUET = FileFormat(".parquet", read, count)
+PARQUET = FileFormat((".parquet",), read, count)

@@ -21,4 +21,4 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         yield fields[0], fields[1]
 
 
-TSV = FileFormat(".tsv", read, count_lines)
+TSV = FileFormat((".tsv",), read, count_lines)

@@ -101,6 +101,8 @@ def prepare_data(
 def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out."""
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
+    for remark in (*train.remarks, *(dev.remarks if dev else ())):
+        reporter.say(remark)
     if dev is None:
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         grouped = "" if train.text_only else ", grouped by source sentence"

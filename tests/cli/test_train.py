@@ -288,13 +288,41 @@ def test_a_held_out_set_is_the_same_at_the_next_start(tfm: Tfm, corpus: Path) ->
 def test_json_lines_and_a_given_tokenizer(tfm: Tfm, corpus: Path, sentences: list[tuple[str, str]]) -> None:
     lines = [json.dumps({"translation": {"en": src, "de": tgt}}) for src, tgt in sentences]
     (corpus / "all.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    columns = ["--set", "data.src_column=en", "--set", "data.tgt_column=de"]
+    columns = ["--src-column", "en", "--tgt-column", "de"]
     assert tfm("tokenize", *FILES[:4], "--vocab-size", 300, "--output", "vocab").returncode == 0
     done = tfm("train", "--data", "all.jsonl", *columns, "--tokenizer", "vocab", "--max-steps", 2, *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)
     assert (corpus / "runs" / "all" / "tokenizer" / "tokenizer.model").read_bytes() == (
         corpus / "vocab" / "tokenizer.model"
     ).read_bytes()
+
+
+def test_a_translator_brings_a_memory_messages_and_a_table(
+    tfm: Tfm, corpus: Path, sentences: list[tuple[str, str]]
+) -> None:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{src}</seg></tuv><tuv xml:lang="de-DE"><seg>{tgt}</seg></tuv></tu>'
+        for src, tgt in sentences[:100]
+    )
+    memory = f'<tmx version="1.4"><header srclang="de-DE"/><body>{units}</body></tmx>'
+    (corpus / "memory.tmx").write_text(memory, encoding="utf-8")
+    messages = [f'msgid "{src}"\nmsgstr "{tgt}"\n' for src, tgt in sentences[100:120]]
+    (corpus / "app.po").write_text("\n".join([*messages, 'msgid "missing"\nmsgstr ""\n']), encoding="utf-8")
+    rows = [f"{src};{tgt}" for src, tgt in [("English", "German"), *sentences[120:150]]]
+    write_lines(corpus / "table.csv", rows)
+    data = ["--data", "memory.tmx", "--data", "app.po=2", "--data", "table.csv", "--dev", "table.csv"]
+    languages = ["--src-column", "en", "--tgt-column", "de"]
+    refused = tfm("train", *data, *languages, "--max-steps", 2, *TINY_FLAGS)
+    assert refused.returncode == 3
+    assert "table.csv: no columns 'en' and 'de' among 'English', 'German'" in error_of(refused)
+    write_lines(corpus / "table.csv", ["en;de", *rows[1:]])
+    done = tfm("train", *data, *languages, "--run", "r", "--max-steps", 2, *TINY_FLAGS)
+    assert done.returncode == 0, error_of(done)
+    assert "table.csv: fields between semicolons, header en, de" in error_of(done)
+    assert "training data: 170 of 172 pairs kept (dropped: 2 empty)" in error_of(done)
+    score = tfm("evaluate", "--run", "r", "--data", "app.po", "--metric", "chrf")
+    assert score.returncode == 0, error_of(score)
+    assert "1 of 21 entries have no translation: left out" in error_of(score)
 
 
 def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:

@@ -51,6 +51,17 @@ def test_a_file_gives_the_same_as_stdin_and_as_single_lines(tfm: Tfm, tiny_run: 
     assert streamed.stdout.startswith(alone)
 
 
+@pytest.mark.parametrize("name", ["app.po", "film.srt", "table.csv"])
+def test_a_file_of_a_known_format_is_not_translated_line_by_line(
+    tfm: Tfm, tiny_run: Path, tmp_path: Path, name: str
+) -> None:
+    write_lines(tmp_path / name, ['msgid "one"'])
+    done = tfm("translate", "--run", tiny_run, "--input", name, "--output", "out.txt")
+    assert done.returncode == 2
+    assert f"{name} is not plain text: its lines are not sentences" in error_of(done)
+    assert not (tmp_path / "out.txt").exists()
+
+
 def test_json_lines_with_alternatives_and_scores(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("translate", "--run", tiny_run, "--json", "--n-best", 3, "--beam-size", 4, "one two", "three")
     assert done.returncode == 0, error_of(done)

@@ -75,3 +75,34 @@ def test_identity_follows_order_and_columns(write: Write) -> None:
     orders = [open_corpus(DataConfig(data=data)).identity for data in ([a, b], [b, a], [a])]
     assert len(set(orders)) == 3
     assert open_spec(a, DataConfig()).identity != open_spec(a, LANGUAGES).identity
+
+
+def test_a_weight_gives_each_pair_so_many_times(write: Write) -> None:
+    once, thrice = str(write("a.tsv", "a\tb\n")), str(write("b.tsv", "c\td\ne\tf\n"))
+    corpus = open_corpus(DataConfig(data=[once, f"{thrice}=3"]))
+    assert sorted(corpus.pairs()) == sorted([("a", "b")] + 3 * [("c", "d"), ("e", "f")])
+    assert corpus.count() == 7
+    assert corpus.name == f"{once} + {thrice} (3 times)"
+    identities = {open_spec(spec, DataConfig()).identity for spec in (thrice, f"{thrice}=2", f"{thrice}=3")}
+    assert len(identities) == 3
+    assert open_spec(f"{thrice}=1", DataConfig()).identity == open_spec(thrice, DataConfig()).identity
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "1.5", "", "x", "1001", "²"])
+def test_a_weight_is_a_whole_number(write: Write, weight: str) -> None:
+    with pytest.raises(UsageError, match="the weight after = must be a whole number from 1 to 1,000"):
+        open_spec(f"{write('a.tsv', 'a b')}={weight}", DataConfig())
+
+
+def test_a_file_with_a_sign_in_its_name_is_no_weight(write: Write) -> None:
+    assert open_spec(str(write("x=3.tsv", "a\tb\n")), DataConfig()).count() == 1
+
+
+@pytest.mark.parametrize("name", ["app.po", "memory.tmx", "a.xlf", "pairs.csv", "subtitles.srt", "PAIRS.JSONL.gz"])
+def test_a_file_of_a_known_format_is_never_taken_for_lines(write: Write, name: str) -> None:
+    path, other = str(write(name, "a\n")), str(write("a.txt", "b\n"))
+    for src, tgt in ((path, other), (other, path)):
+        with pytest.raises(UsageError, match="is not plain text: it holds both sides; give it to --data"):
+            open_corpus(DataConfig(src=[src], tgt=[tgt]))
+    with pytest.raises(UsageError, match="is not plain text: a language model learns from plain text"):
+        open_corpus(DataConfig(text=[path]))

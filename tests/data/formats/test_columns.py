@@ -39,6 +39,6 @@ def test_columns_that_are_not_there_are_listed(write: Write, columns: list[str],
     path = write("a.csv", ",".join(columns) + "\n")
     with pytest.raises(
         DataError,
-        match=f"no columns .* among {', '.join(map(repr, columns))}; name them when training",
+        match=f"no columns .* among {', '.join(map(repr, columns))}; name them: --src-column",
     ):
         pairs_of(path, config)

@@ -7,7 +7,9 @@ import pytest
 from helpers.tables import pairs_of
 
 from tfm.data.config import DataConfig
+from tfm.data.corpus import open_spec
 from tfm.data.errors import DataError
+from tfm.data.formats.csv import DELIMITERS
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -36,3 +38,31 @@ def test_damaged_csv_names_its_line(write: Write) -> None:
         DataConfig(bad_lines="skip"),
     )
     assert skipped == [("a", "b"), ("", ""), ("c", "d")]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_recognised_and_said(write: Write, delimiter: str) -> None:
+    rows = [["src", "tgt", "note"], ["Yes, of course; now.", "Ja, sicher; jetzt.", ""], ["No", "Nein", "a, b; c"]]
+    content = "".join(delimiter.join(f'"{field}"' for field in row) + "\n" for row in rows)
+    path = write("a.csv", content)
+    assert pairs_of(path) == [("Yes, of course; now.", "Ja, sicher; jetzt."), ("No", "Nein")]
+    (remark,) = open_spec(str(path), DataConfig()).remarks
+    assert f"fields between {DELIMITERS[delimiter]}, header src, tgt, note" in remark
+
+
+def test_without_a_header_the_first_row_is_a_pair(write: Write) -> None:
+    path = write("a.csv", "Good morning.;Guten Morgen.\nGood night.;Gute Nacht.\n")
+    assert pairs_of(path) == [("Good morning.", "Guten Morgen."), ("Good night.", "Gute Nacht.")]
+    assert open_spec(str(path), DataConfig()).remarks == (
+        f"{path}: fields between semicolons, no header: the first row is a pair",
+    )
+    three = write("b.csv", "1;Good morning.;Guten Morgen.\n2;Good night.;Gute Nacht.\n")
+    with pytest.raises(DataError, match=r"no columns 'src' and 'tgt' among '1', '2', '3'; name them: --src-column"):
+        pairs_of(three)
+    assert pairs_of(three, DataConfig(src_column="3", tgt_column="2"))[1] == ("Gute Nacht.", "Good night.")
+
+
+def test_short_words_are_a_header_and_numbers_say_that_there_is_none(write: Write) -> None:
+    path = write("a.csv", "German,English\nHund,dog\n")
+    assert pairs_of(path) == [("Hund", "dog")]
+    assert pairs_of(path, DataConfig(src_column="1", tgt_column="2")) == [("German", "English"), ("Hund", "dog")]

@@ -1,0 +1,67 @@
+"""Translation memories in TMX 1.4: each unit has one variant for each language."""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..config import DataConfig
+from ..errors import DataError
+from .format import FileFormat, Pair
+from .xml import XML_LANG, children, elements, local_name, same_language, text_of
+
+CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
+"""Elements of a segment that hold markup of the document translated."""
+Languages = tuple[str, str]
+
+
+def read(path: Path, config: DataConfig) -> Iterator[Pair]:
+    """The variants of the two languages of each unit; an empty pair where one is missing.
+
+    The languages are `src_column` and `tgt_column`. Where they are not named, they are those of the first unit with
+    two: the source is the one that the header calls so, else the first.
+    """
+    named = config.src_column, config.tgt_column
+    languages: Languages | None = None if named == ("src", "tgt") else named
+    header, met, found = "", set[str](), False
+    for element in elements(path, {"header", "tu"}):
+        if local_name(element) == "header":
+            header = element.get("srclang", "")
+            continue
+        variants = _variants(element)
+        met.update(code for code, _ in variants)
+        if languages is None and len(variants) > 1:
+            languages = _languages(path, [code for code, _ in variants], header)
+        src, tgt = ([text for code, text in variants if same_language(code, one)] for one in languages or ("", ""))
+        found = found or bool(src and tgt)
+        if src and tgt:
+            yield from product(src, tgt)
+        else:
+            yield "", ""
+    if not found:
+        raise DataError(
+            f"{path}: no unit in {' and '.join(languages) if languages else 'two languages'}; it has"
+            f" {', '.join(sorted(met)) or 'none'}; name two: --src-column en --tgt-column de"
+        )
+
+
+def _variants(unit: Any) -> list[tuple[str, str]]:
+    """Language and text of each variant of a unit."""
+    return [
+        (variant.get(XML_LANG) or variant.get("lang") or "", text_of(segment, CODES))
+        for variant in children(unit, "tuv")
+        for segment in children(variant, "seg")
+    ]
+
+
+def _languages(path: Path, codes: list[str], header: str) -> Languages:
+    different = list(dict.fromkeys(codes))
+    if len(different) != 2:
+        raise DataError(
+            f"{path}: units in {', '.join(different)}; name two of them: --src-column {different[0]} --tgt-column .."
+        )
+    src, tgt = different
+    return (tgt, src) if same_language(tgt, header) and not same_language(src, header) else (src, tgt)
+
+
+TMX = FileFormat((".tmx",), read)

@@ -1,0 +1,74 @@
+"""XML files that other people wrote: read element by element, with entities and the network off."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..reading import open_bytes
+from .format import first_line
+
+XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def elements(path: Path, names: set[str]) -> Iterator[Any]:
+    """The elements of some names, whatever their namespace, each as soon as it is complete, and then forgotten.
+
+    Nothing outside the file is opened, entities of its own are left out, and those that would grow to gigabytes are
+    refused.
+
+    Raises:
+        DataError: The file cannot be read, or is not well-formed.
+    """
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    with open_bytes(path, text=False) as file:
+        try:
+            tags = [f"{{*}}{name}" for name in sorted(names)]
+            safe: Any = {"resolve_entities": False, "no_network": True, "load_dtd": False}
+            for _, element in etree.iterparse(file, tag=tags, **safe):
+                yield element
+                _forget(element)
+        except etree.XMLSyntaxError as error:
+            problem = first_line(error).partition(", line ")[0]
+            raise DataError(f"{path}:{error.lineno or 1}: not well-formed XML: {problem}") from error
+
+
+def _forget(element: Any) -> None:
+    """Frees an element and those before it, so that memory stays bounded."""
+    element.clear()
+    while element.getprevious() is not None:
+        del element.getparent()[0]
+
+
+def local_name(element: Any) -> str:
+    """The name of an element without its namespace; an empty string for a comment, an entity or an instruction."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def children(element: Any, name: str) -> list[Any]:
+    """Those of its own children that have a name."""
+    return [child for child in element if local_name(child) == name]
+
+
+def text_of(element: Any, codes: frozenset[str]) -> str:
+    """The text of a segment, without what stands inside elements that hold markup instead of text.
+
+    Args:
+        element: The segment.
+        codes: Names of the elements whose content is markup; what follows them is text.
+    """
+    parts = [element.text or ""]
+    for child in element:
+        name = local_name(child)
+        if name and name not in codes:
+            parts.append(text_of(child, codes))
+        parts.append(child.tail or "")
+    return "".join(parts)
+
+
+def same_language(code: str, wanted: str) -> bool:
+    """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
+    code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))
+    return code == wanted or code.startswith(f"{wanted}-")

@@ -1,0 +1,76 @@
+"""Messages of programs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polib
+import pytest
+from helpers.tables import pairs_of
+
+from tfm.data.errors import DataError
+
+Write = Callable[[str, str | bytes], Path]
+
+PO = r"""# a comment
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+#: main.c:1
+msgctxt "menu"
+msgid "Open \"%s\"\n"
+msgstr "»%s« öffnen\n"
+
+#, fuzzy
+msgid "Close"
+msgstr "Auf"
+
+msgid "Save"
+msgstr ""
+
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d Datei"
+msgstr[1] "%d Dateien"
+
+#~ msgid "Gone"
+#~ msgstr "Weg"
+"""
+PAIRS = [
+    ('Open "%s"\n', "»%s« öffnen\n"),
+    ("", ""),
+    ("", ""),
+    ("%d file", "%d Datei"),
+    ("%d files", "%d Dateien"),
+    ("", ""),
+]
+
+
+def test_what_is_translated_and_not_fuzzy_is_a_pair(write: Write) -> None:
+    assert pairs_of(write("a.po", PO)) == PAIRS
+
+
+def test_a_language_without_a_plural_has_the_plural_alone(write: Write) -> None:
+    japanese = PO.replace("nplurals=2; plural=(n != 1)", "nplurals=1; plural=0").replace('msgstr[1] "%d Dateien"\n', "")
+    assert ("%d files", "%d Datei") in pairs_of(write("ja.po", japanese))
+    assert ("%d file", "%d Datei") not in pairs_of(write("ja.po", japanese))
+
+
+def test_the_charset_that_a_file_declares_is_taken(write: Write) -> None:
+    latin = PO.replace("UTF-8", "ISO-8859-1").encode("latin-1")
+    assert pairs_of(write("a.po", latin)) == PAIRS
+
+
+def test_compiled_messages(write: Write, tmp_path: Path) -> None:
+    polib.pofile(str(write("a.po", PO))).save_as_mofile(str(tmp_path / "a.mo"))
+    assert sorted(pairs_of(tmp_path / "a.mo")) == sorted(pair for pair in PAIRS if pair[0])
+
+
+def test_damaged_files_are_named(write: Write) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*bad\.po: it is no gettext file at line 3"):
+        pairs_of(write("bad.po", 'msgid "a"\nmsgstr "b"\nnonsense\n'))
+    with pytest.raises(DataError, match=r"cannot read .*wrong\.po: .*utf-8"):
+        pairs_of(write("wrong.po", PO.encode("latin-1")))
+    with pytest.raises(DataError, match=r"cannot read .*bad\.mo"):
+        pairs_of(write("bad.mo", b"\xde\x12\x04\x95abc"))

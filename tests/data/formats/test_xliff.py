@@ -1,0 +1,55 @@
+"""XLIFF of both generations."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.tables import pairs_of
+
+from tfm.data.config import DataConfig
+from tfm.data.errors import DataError
+
+Write = Callable[[str, str | bytes], Path]
+
+OLD = """<?xml version="1.0"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file original="a" source-language="en" target-language="de-DE" datatype="plaintext"><header/><body><group>
+<trans-unit id="1"><source>Open <g id="1">file</g><x id="2"/>.</source><target>Datei öffnen.</target>
+  <alt-trans><source>Open.</source><target>Auf.</target></alt-trans></trans-unit>
+<trans-unit id="2"><source>Close.</source></trans-unit></group>
+<trans-unit id="3"><source>Save.</source><target state="needs-translation">Save.</target></trans-unit>
+<trans-unit id="4"><source>One. Two.</source>
+  <seg-source><mrk mtype="seg" mid="0">One.</mrk> <mrk mtype="seg" mid="1">Two.</mrk></seg-source>
+  <target><mrk mtype="seg" mid="0">Eins.</mrk> <mrk mtype="seg" mid="1">Zwei.</mrk></target></trans-unit>
+</body></file></xliff>"""
+OLD_PAIRS = [("Open file.", "Datei öffnen."), ("", ""), ("", ""), ("One.", "Eins."), ("Two.", "Zwei.")]
+
+NEW = """<?xml version="1.0"?>
+<xliff version="2.0" srcLang="en" trgLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0"><file id="f">
+<unit id="1"><segment state="translated"><source>Open <pc id="1">file</pc>.</source><target>Datei öffnen.</target>
+</segment><ignorable><source> </source></ignorable>
+<segment><source>Now.</source><target>Jetzt.</target></segment></unit>
+<unit id="2"><segment state="initial"><source>Close.</source><target>Close.</target></segment></unit>
+</file></xliff>"""
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "a.sdlxliff"])
+def test_version_1_2(write: Write, name: str) -> None:
+    assert pairs_of(write(name, OLD)) == OLD_PAIRS
+
+
+def test_version_2(write: Write) -> None:
+    assert pairs_of(write("a.xliff", NEW)) == [("Open file.", "Datei öffnen."), ("Now.", "Jetzt."), ("", "")]
+
+
+def test_languages_may_be_named_and_turned_round(write: Write) -> None:
+    path = write("a.xlf", OLD)
+    assert pairs_of(path, DataConfig(src_column="en", tgt_column="de")) == OLD_PAIRS
+    assert pairs_of(path, DataConfig(src_column="de", tgt_column="en")) == [(tgt, src) for src, tgt in OLD_PAIRS]
+    with pytest.raises(DataError, match=r"a\.xlf: from en to de-DE, not from en to fr"):
+        pairs_of(path, DataConfig(src_column="en", tgt_column="fr"))
+
+
+def test_a_file_without_units_is_told(write: Write) -> None:
+    with pytest.raises(DataError, match=r"a\.xlf: no <trans-unit> .* and no <unit>"):
+        pairs_of(write("a.xlf", "<xliff/>"))
