@@ -35,6 +35,7 @@ class Corpus:
         pairs: Opens the stream anew at each call.
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
         remarks: What was recognised in it, in lines for people.
+        incomplete: It is usual that much of it is not translated yet.
         text_only: The pairs have no source: each is a text for a language model.
     """
 
@@ -43,6 +44,7 @@ class Corpus:
     pairs: Callable[[], Iterator[Pair]]
     quick_count: Callable[[], int] | None = None
     remarks: tuple[str, ...] = ()
+    incomplete: bool = False
     text_only: bool = False
 
     @property
@@ -165,6 +167,7 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         lambda: chain.from_iterable(part.pairs() for part in parts),
         lambda: sum(part.count() for part in parts),
         tuple(remark for part in parts for remark in part.remarks),
+        any(part.incomplete for part in parts),
         text_only=parts[0].text_only,
     )
 

@@ -72,7 +72,8 @@ def _split(corpus: Corpus, seed: int) -> _Split:
         return zlib.crc32(text.encode(), salt) if text else 2**32 - 1  # blank lines stay where they are
 
     ranks = np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32)
-    size = min(math.ceil(HOLD_OUT_SHARE * len(ranks)), HOLD_OUT_PAIRS)
+    usable = int((ranks < 2**32 - 1).sum()) if corpus.incomplete else len(ranks)
+    size = min(math.ceil(HOLD_OUT_SHARE * usable), HOLD_OUT_PAIRS)
     threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
     held = ranks < threshold
     return _Split(threshold, np.flatnonzero(held).tolist(), list(compress(corpus.pairs(), held)))

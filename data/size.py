@@ -16,7 +16,7 @@ class CorpusSize:
     """Pairs and text of a corpus.
 
     Attributes:
-        pairs: How many.
+        pairs: How many with text on both sides.
         src_letters, tgt_letters: Characters, a wide one counted as `LETTERS_PER_PIECE`; spaces count, line ends do not.
         characters: Different ones, of both sides.
     """
@@ -46,7 +46,7 @@ def measure(corpus: Corpus) -> CorpusSize:
     pairs = src_letters = tgt_letters = 0
     characters: set[str] = set()
     for src, tgt in corpus.pairs():
-        pairs += 1
+        pairs += bool(src and tgt)
         src_letters += _letters(src)
         tgt_letters += _letters(tgt)
         characters.update(src, tgt)

@@ -245,7 +245,8 @@ def _record_batch(*sides: Rows) -> Any:
 def _check_usable(corpus: Corpus, report: FilterReport) -> None:
     if not report.kept:
         raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")
-    if report.empty > report.read / 2 and not corpus.text_only:  # a text may have a blank line after each other line
+    gaps = corpus.text_only or corpus.incomplete  # a text may have a blank line after each other line
+    if report.empty > report.read / 2 and not gaps:
         raise DataError(
             f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"
         )

@@ -25,6 +25,7 @@ class Opened(NamedTuple):
         pairs: Opens the stream of pairs anew at each call.
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
         remarks: What was recognised in it and may not be what the user meant, in lines for people.
+        incomplete: It is usual that much of it is not translated yet.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Opened(NamedTuple):
     pairs: Callable[[], Iterator[Pair]]
     quick_count: Callable[[], int] | None = None
     remarks: tuple[str, ...] = ()
+    incomplete: bool = False
 
 
 class Format(Protocol):
@@ -72,12 +74,14 @@ class FileFormat:
         read: Streams the pairs of a file.
         count: A quicker way to their number, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
+        incomplete: It is usual that much of such a file is not translated yet.
     """
 
     suffixes: tuple[str, ...]
     read: Callable[[Path, DataConfig], Iterator[Pair]]
     count: Callable[[Path], int] | None = None
     describe: Callable[[Path, DataConfig], str] | None = None
+    incomplete: bool = False
 
     @property
     def notation(self) -> str:
@@ -95,7 +99,7 @@ class FileFormat:
         identity = file_identity([path], (config.src_column, config.tgt_column))
         remarks = () if self.describe is None else (self.describe(path, config),)
         quick_count = None if count is None else lambda: count(path)
-        return Opened(spec, identity, lambda: read(path, config), quick_count, remarks)
+        return Opened(spec, identity, lambda: read(path, config), quick_count, remarks, self.incomplete)
 
 
 def suffix_of(path: Path) -> str:

@@ -61,5 +61,5 @@ def _pairs(message: Any) -> list[Pair]:
     return [*singular, (message.msgid_plural, forms[-1])]
 
 
-PO = FileFormat((".po",), read_po)
-MO = FileFormat((".mo",), read_mo)
+PO = FileFormat((".po",), read_po, incomplete=True)
+MO = FileFormat((".mo",), read_mo, incomplete=True)

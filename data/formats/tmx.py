@@ -64,4 +64,4 @@ def _languages(path: Path, codes: list[str], header: str) -> Languages:
     return (tgt, src) if same_language(tgt, header) and not same_language(src, header) else (src, tgt)
 
 
-TMX = FileFormat((".tmx",), read)
+TMX = FileFormat((".tmx",), read, incomplete=True)

@@ -74,4 +74,4 @@ def _by_mark(element: Any) -> dict[str, str]:
     return {mark.get("mid", ""): text_of(mark, CODES) for mark in marks}
 
 
-XLIFF = FileFormat((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read)
+XLIFF = FileFormat((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)

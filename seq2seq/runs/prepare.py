@@ -21,6 +21,7 @@ from ..model.config import ModelConfig
 from ..reporter import Reporter
 from ..training.config import TrainingConfig
 from .directory import RunDirectory
+from .doubts import doubts
 from .machine import check_machine, check_vocabulary
 from .state import Saved
 
@@ -95,6 +96,9 @@ def prepare_data(
             f"{leaked:,} training {train.unit}s are also in the validation set:"
             " its scores will look better than they should"
         )
+    if saved is None:
+        for doubt in doubts(train_store, len(dev_pairs), settings.training):
+            reporter.warn(doubt)
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 
 

@@ -113,3 +113,10 @@ def test_a_damaged_split_is_made_again(tmp_path: Path, damage: str) -> None:
         path.write_bytes({**wrong, "not JSON": b"\xff{", "a list": b"[1]"}[damage])
     assert list(hold_out(corpus, seed=1, memo=tmp_path)[1].pairs()) == expected
     assert path.read_bytes() == content
+
+
+def test_of_a_file_that_is_mostly_untranslated_a_part_of_what_is_translated_is_held_out() -> None:
+    pairs = [(f"s{number}", f"t{number}") if number % 10 == 0 else ("", "") for number in range(1_000)]
+    rest, held_out = hold_out(Corpus("app.po", "1", lambda: iter(pairs), incomplete=True), seed=1)
+    assert held_out.count() == 5
+    assert sum(pair != ("", "") for pair in rest.pairs()) == 95

@@ -237,3 +237,11 @@ def test_full_disk_is_the_environments_fault(
     with pytest.raises(EnvironmentFault, match=rf"cannot write .*store: {message}"):
         build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_usually_incomplete_may_be(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    pairs = [("the cat", "die Katze"), *9 * [("", "")]]
+    with pytest.raises(DataError, match="more than half of the pairs have an empty side"):
+        build_store(tmp_path / "lines", Corpus("lines", "1", lambda: iter(pairs)), tokenizer, ROOMY)
+    messages = Corpus("app.po", "2", lambda: iter(pairs), incomplete=True)
+    assert len(build_store(tmp_path / "messages", messages, tokenizer, ROOMY)) == 1
