@@ -39,6 +39,12 @@ def evaluate(
     data: Data = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    hyp: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Outputs to score instead of those of a run; a second file is compared with the first."
+        ),
+    ] = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -55,9 +61,11 @@ def evaluate(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Score a run on a test set.
+    """Score a run on a test set, or outputs that you have.
 
     tfm evaluate --run runs/mine --src test.en --tgt test.de --metric bleu --metric chrf
+
+    tfm evaluate --hyp one.de --hyp other.de --tgt test.de
     """
     del debug
     from ..data.errors import UsageError
@@ -65,6 +73,7 @@ def evaluate(
     from ..seq2seq.evaluation.scores import METRICS
     from .console import Console
     from .libraries import importing
+    from .outputs import score_outputs
     from .runs import find_run
 
     metrics = metric or ["bleu", "chrf"]
@@ -72,12 +81,17 @@ def evaluate(
         if name not in METRICS:
             raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
     console = Console()
-    directory = find_run(run, console)
     columns = {"src_column": src_column, "tgt_column": tgt_column}
     named = {key: name for key, name in columns.items() if name is not None}
+    if hyp:
+        searching = {"--run": run, "--beam-size": beam_size, "--length-penalty": length_penalty, "--output": output}
+        for flag in (flag for flag, value in searching.items() if value is not None):
+            raise UsageError(f"--hyp scores outputs that are there, and {flag} is about making them; leave one out")
+        corpus = _test_set(src or tgt or [], tgt or [], data or [], None, named)
+        score_outputs(hyp, _sides(corpus, tgt or [], console)[1], metrics, as_json=json_)
+        return
+    directory = find_run(run, console)
     corpus = _test_set(src or [], tgt or [], data or [], directory, named)
-    for remark in corpus.remarks:
-        console.say(remark)
     sources, references = _sides(corpus, tgt or [], console)
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
@@ -142,7 +156,7 @@ def _as_dict(result: Any) -> dict[str, Any]:
     }
 
 
-def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path, columns: dict[str, str]) -> "Corpus":
+def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path | None, columns: dict[str, str]) -> "Corpus":
     """The pairs to translate and to compare with. What is not in `columns` is called as in the run's training data."""
     from dataclasses import replace
 
@@ -151,8 +165,8 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path, colu
     from ..data.errors import UsageError
     from ..seq2seq.runs.directory import RunDirectory
 
-    directory = RunDirectory(run)
-    config = directory.configuration().data if directory.has_begun else DataConfig()
+    directory = None if run is None else RunDirectory(run)
+    config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
     config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[], text=[], **columns)
     if data and not (src or tgt):
         return join_corpora([open_spec(spec, config, "test") for spec in data])
@@ -165,6 +179,8 @@ def _sides(corpus: "Corpus", tgt: list[Path], console: "Console") -> tuple[list[
     """Sources, and for each its references. Of files of pairs, what nobody has translated is left out."""
     from ..data.errors import DataError
 
+    for remark in corpus.remarks:
+        console.say(remark)
     separator = "\t" if tgt and all(".tsv" in one.suffixes for one in tgt) else None
     pairs = list(corpus.pairs())
     wanted = pairs if tgt else [pair for pair in pairs if pair != ("", "")]

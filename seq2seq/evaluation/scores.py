@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
 METRICS: tuple[str, ...] = get_args(MetricName)
@@ -59,23 +59,31 @@ def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
 
 
 def _sacrebleu(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    metric = sacrebleu_metric(name, references)
+    value = metric.corpus_score(list(hypotheses), reference_streams(references)).score
+    return Score(name, value, str(metric.get_signature()))
+
+
+def sacrebleu_metric(name: str, references: Sequence[Sequence[str]]) -> Any:
+    """The metric of sacreBLEU, for text in the script of the references: `bleu`, `chrf` or `ter`."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
     match name:
         case "bleu":
-            metric = BLEU(tokenize=bleu_tokenizer(ref for refs in references for ref in refs))
+            return BLEU(tokenize=bleu_tokenizer(ref for refs in references for ref in refs))
         case "chrf":
-            metric = CHRF()
+            return CHRF()
         case _:
             asian = bleu_tokenizer(ref for refs in references for ref in refs) != "13a"
-            metric = TER(normalized=asian, asian_support=asian)
+            return TER(normalized=asian, asian_support=asian)
+
+
+def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """One list for each reference number, as sacreBLEU wants them; a sentence with fewer repeats its last."""
     most = max((len(refs) for refs in references), default=1)
-    # sacreBLEU wants one list per reference number; a sentence with fewer references repeats its last.
-    streams = [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
-    value = metric.corpus_score(list(hypotheses), streams).score
-    return Score(name, value, str(metric.get_signature()))
+    return [[refs[min(i, len(refs) - 1)] for refs in references] for i in range(most)]
 
 
 def bleu_tokenizer(references: Iterable[str]) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 import sacrebleu
 from helpers.command import Tfm, error_of, write_lines
 
+COLORS, ANIMALS = ["red", "green", "blue"], ["cat", "dog", "bird"]
+
 
 def test_scores_are_those_of_the_translations(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
     flags = ["--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--beam-size", 1]
@@ -48,6 +50,39 @@ def test_wrong_use(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
         (["--src", "dev.xx", "--tgt", "dev.de"], 3, "no such file"),
     ]:
         done = tfm("evaluate", "--run", tiny_run, *arguments)
+        assert done.returncode == code, error_of(done)
+        assert words in error_of(done)
+
+
+def test_outputs_that_are_there_are_scored_and_compared(tfm: Tfm, tmp_path: Path) -> None:
+    references = [f"the {color} {animal} sees {n} men" for n, color in enumerate(COLORS * 10) for animal in ANIMALS]
+    write_lines(tmp_path / "ref", references)
+    write_lines(tmp_path / "good", [line.replace("green", "red") for line in references])
+    write_lines(tmp_path / "bad", [line.replace("sees", "and") for line in references])
+    alone = tfm("evaluate", "--hyp", "good", "--tgt", "ref", "--metric", "bleu", "--metric", "exact")
+    assert alone.returncode == 0, error_of(alone)
+    assert f"{len(references)} sentences" in alone.stdout.decode()
+    assert "exact  66.67" in alone.stdout.decode()
+    done = tfm("evaluate", "--hyp", "good", "--hyp", "bad", "--tgt", "ref", "--metric", "bleu")
+    assert done.returncode == 0, error_of(done)
+    assert "bad  differs from good (p = 0.001)" in done.stdout.decode()
+    machine = tfm("evaluate", "--hyp", "good", "--hyp", "bad", "--tgt", "ref", "--metric", "bleu", "--json")
+    bleu = json.loads(machine.stdout)["scores"]["bleu"]
+    texts = [(tmp_path / name).read_text().splitlines() for name in ("good", "bad")]
+    assert bleu["values"] == [sacrebleu.corpus_bleu(one, [references]).score for one in texts]
+    assert bleu["p_values"][0] < 0.01
+
+
+def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
+    for name, count in (("ref", 3), ("short", 2), ("good", 3)):
+        write_lines(tmp_path / name, ["one two three four"] * count)
+    for arguments, code, words in [
+        (["--hyp", "short", "--tgt", "ref"], 3, "short has 2 lines, but there are 3 references"),
+        (["--hyp", "good", "--tgt", "ref", "--beam-size", 3], 2, "--beam-size is about making them"),
+        (["--hyp", "good", "--hyp", "good", "--tgt", "ref", "--metric", "wer"], 2, "there is no test for wer"),
+        (["--hyp", "good"], 2, "give a test set"),
+    ]:
+        done = tfm("evaluate", *arguments)
         assert done.returncode == code, error_of(done)
         assert words in error_of(done)
 
