@@ -92,6 +92,7 @@ def main() -> NoReturn:
     """Runs the command line; the console script `tfm`."""
     debug = "--debug" in sys.argv
     _open_what_is_closed()
+    _write_utf8()
     set_up_libraries()
     try:
         code = _run()
@@ -113,6 +114,18 @@ def _open_what_is_closed() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _write_utf8() -> None:
+    """Makes pipes and files UTF-8 with `\\n` on every system; a terminal keeps its encoding, with `?` for the rest.
+
+    Windows, and PYTHONIOENCODING, can choose an encoding that most of the world's letters are not in.
+    """
+    stdout: Any = sys.stdout
+    if stdout.isatty():
+        stdout.reconfigure(errors="replace")
+    else:
+        stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
 
 
 def _run() -> int:

@@ -1,10 +1,20 @@
-"""Cutting text that is longer than a model allows, at sentence ends where there are any."""
+"""Texts that a model is given: several, never one alone; cut where they are longer than it allows."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
+
+
+def refuse_one_text(texts: Sequence[str]) -> None:
+    """A string is a sequence of strings, too: of its letters.
+
+    Raises:
+        TypeError: Texts were wanted, and one came.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"give a list of texts, not one text: [{texts[:20]!r}{' ..' if len(texts) > 20 else ''}]")
 
 
 def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> tuple[list[str], bool]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 
 from ...data.padding import pad_sources
+from ...data.sentences import refuse_one_text
 from ...data.tokenizer import Tokenizer
 from ..model.encoder_only import EncoderOnly
 from ..runs.trained import load_run
@@ -79,7 +80,11 @@ class Embedder:
 
         Returns:
             (N, D), float32, each of length 1; zeros for a blank text.
+
+        Raises:
+            TypeError: One text came instead of several.
         """
+        refuse_one_text(texts)
         encoded = self.tokenizer.src.encode_all(texts)
         for line, ids in enumerate(encoded, start=first_line + 1):
             if len(ids) > self.max_pieces:

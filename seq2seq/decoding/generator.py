@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.errors import UsageError
+from ...data.sentences import refuse_one_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..model.decoder_only import DecoderOnly
 from ..runs.trained import load_run
@@ -110,7 +111,9 @@ class Generator:
 
         Raises:
             UsageError: The model does not read texts of `max_pieces`.
+            TypeError: One text came instead of several.
         """
+        refuse_one_text(beginnings)
         search, limit = search or Sample(), max_pieces or self.max_pieces
         if limit > self.max_pieces:
             raise UsageError(

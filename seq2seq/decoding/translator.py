@@ -10,7 +10,7 @@ from torch import Tensor
 from ...data.cleaning import clean
 from ...data.errors import DataError
 from ...data.padding import pad_sources
-from ...data.sentences import split_text
+from ...data.sentences import refuse_one_text, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
@@ -166,7 +166,9 @@ class Translator:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
                 prefixes as texts.
             DataError: A prefix is longer than the model allows, or has characters that its vocabulary lacks.
+            TypeError: One text came instead of several.
         """
+        refuse_one_text(texts)
         if search is not None and beam_size is not None:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)

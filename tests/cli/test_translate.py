@@ -51,6 +51,14 @@ def test_a_file_gives_the_same_as_stdin_and_as_single_lines(tfm: Tfm, tiny_run: 
     assert streamed.stdout.startswith(alone)
 
 
+def test_pipes_are_utf8_whatever_the_environment_says(tfm: Tfm, tiny_run: Path) -> None:
+    command = [str(TFM), "translate", "--run", str(tiny_run), "--json", "日本 „Tür“"]
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.decode("utf-8"))["source"] == "日本 „Tür“"
+
+
 @pytest.mark.parametrize("name", ["app.po", "film.srt", "table.csv"])
 def test_a_file_of_a_known_format_is_not_translated_line_by_line(
     tfm: Tfm, tiny_run: Path, tmp_path: Path, name: str

@@ -1,4 +1,4 @@
-"""Splitting long texts: no word is lost, every part fits, and cuts fall at sentence ends where there are any."""
+"""Texts are several. Splitting long ones: no word is lost, every part fits, and cuts fall at sentence ends."""
 
 import re
 from itertools import pairwise
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
-from tfm.data.sentences import split_text
+from tfm.data.sentences import refuse_one_text, split_text
 
 TEXTS = st.text(alphabet="ab é.!?…\"')»。！日😀 ", max_size=80).map(clean)
 LIMITS = st.integers(1, 20)
@@ -83,3 +83,10 @@ def test_a_long_word_is_cut_inside() -> None:
 
 def test_a_character_that_cannot_fit_is_kept() -> None:
     assert split_text("a😀b", bytes_of, 2) == (["a", "😀", "b"], True)
+
+
+@pytest.mark.parametrize("text", ["ab", "", "a text that is longer than what is shown of it"])
+def test_one_text_is_refused_where_several_are_wanted(text: str) -> None:
+    with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['"):
+        refuse_one_text(text)
+    refuse_one_text([text])

@@ -103,3 +103,8 @@ def test_it_is_loaded_from_a_run_and_from_no_other_kind(
     embedder = Embedder.load(tmp_path)
     assert embedder.checkpoint == target
     np.testing.assert_allclose(embedder.embed(TEXTS), Embedder(encoder, tokenizer).embed(TEXTS), atol=1e-6)
+
+
+def test_one_text_is_not_read_letter_by_letter(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="give a list of texts"):
+        Embedder(encoder, tokenizer).embed("ab")

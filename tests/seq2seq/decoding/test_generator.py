@@ -139,3 +139,8 @@ def test_each_machine_names_the_command_that_it_is_for(
         Translator.load(tmp_path / "text", device="cpu")
     with pytest.raises(UsageError, match="is a translator, and this needs a language model; use tfm translate"):
         Generator.load(tmp_path / "translator", device="cpu")
+
+
+def test_one_beginning_is_not_continued_letter_by_letter(generator: Generator) -> None:
+    with pytest.raises(TypeError, match="give a list of texts"):
+        generator.generate("ab")

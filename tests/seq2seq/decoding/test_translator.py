@@ -476,3 +476,8 @@ def test_only_a_cpu_is_shared_among_threads(
     assert len(translator.translate(["the cat sees the house."] * 400, beam_size=1)) == 400
     assert len(threads) == batches
     assert all(thread is threading.main_thread() for thread in threads) != shared
+
+
+def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> None:
+    with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['ab'\]"):
+        translator.translate("ab")
