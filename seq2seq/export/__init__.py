@@ -5,5 +5,5 @@
     directory       everything that translating needs, in one directory
     parity          both translate the same sentences
 
-CTranslate2 is an extra (`pip install "tfm[export]"`); only `specification`, `directory` and `parity` need it.
+CTranslate2 is an extra (`pip install ctranslate2`); only `specification`, `directory` and `parity` need it.
 """

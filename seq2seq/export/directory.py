@@ -34,7 +34,7 @@ def require_ctranslate2() -> None:
     try:
         import ctranslate2.specs  # noqa: F401
     except ImportError as error:
-        raise EnvironmentFault(f'exporting needs CTranslate2 ({error}): pip install "tfm[export]"') from error
+        raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
 
 
 def refuse_foreign_directory(output: Path) -> None:
