@@ -17,7 +17,7 @@ from typing import Any
 
 import sentencepiece
 import torch
-from common import read_lines, report_errors, say
+from common import BenchmarkError, read_lines, report_errors, say
 from ladder import looping_share
 from marian import build_marian
 from torch import Tensor
@@ -152,6 +152,8 @@ def main() -> None:
     vocabulary = train_vocabulary(options.rung, options.output / "bpe", options.vocab_size)
     sides = [vocabulary.encode(read_lines(options.rung / f"train.{side}")) for side in ("src", "tgt")]
     pairs = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) < MAX_LENGTH]
+    if not pairs or options.minutes <= 0:
+        raise BenchmarkError("there is nothing to train on, or no time for it")
     model = build_marian(
         {
             "d_model": options.d_model,

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,15 +85,19 @@ def evaluate(
     columns = {"src_column": src_column, "tgt_column": tgt_column}
     named = {key: name for key, name in columns.items() if name is not None}
     if hyp:
-        searching = {"--run": run, "--beam-size": beam_size, "--length-penalty": length_penalty, "--output": output}
-        for flag in (flag for flag, value in searching.items() if value is not None):
-            raise UsageError(f"--hyp scores outputs that are there, and {flag} is about making them; leave one out")
-        corpus = _test_set(src or tgt or [], tgt or [], data or [], None, named)
-        score_outputs(hyp, _sides(corpus, tgt or [], console)[1], metrics, as_json=json_)
+        making = {"--run": run, "--beam-size": beam_size, "--length-penalty": length_penalty, "--output": output}
+        given = [flag for flag, value in making.items() if value is not None]
+        if given:
+            raise UsageError(f"--hyp scores outputs that are there already; it cannot be combined with {given[0]}")
+        if not tgt and not data:
+            raise UsageError("give the references: --tgt, or --data")
+        corpus = _test_set(src or tgt or [], tgt or [], data or [], None, named)  # the sources do not matter
+        _, references, kept = _sides(corpus, tgt or [], console)
+        score_outputs(hyp, references, metrics, kept=kept, as_json=json_)
         return
     directory = find_run(run, console)
     corpus = _test_set(src or [], tgt or [], data or [], directory, named)
-    sources, references = _sides(corpus, tgt or [], console)
+    sources, references, _ = _sides(corpus, tgt or [], console)
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
             from ..seq2seq.device import keep_freed_memory
@@ -175,17 +180,22 @@ def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path | Non
     raise UsageError("give a test set: --src and --tgt, or --data")
 
 
-def _sides(corpus: "Corpus", tgt: list[Path], console: "Console") -> tuple[list[str], list[list[str]]]:
-    """Sources, and for each its references. Of files of pairs, what nobody has translated is left out."""
+def _sides(corpus: "Corpus", tgt: list[Path], console: "Console") -> tuple[list[str], list[list[str]], list[bool]]:
+    """Sources, for each its references, and for each entry of the test set whether it is among them.
+
+    Of files of pairs, entries without a text on both sides are left out: there is nothing to compare with.
+    """
     from ..data.errors import DataError
 
     for remark in corpus.remarks:
         console.say(remark)
     separator = "\t" if tgt and all(".tsv" in one.suffixes for one in tgt) else None
     pairs = list(corpus.pairs())
-    wanted = pairs if tgt else [pair for pair in pairs if pair != ("", "")]
-    if not wanted:
-        raise DataError(f"{corpus.name} is empty")
-    if len(wanted) < len(pairs):
-        console.say(f"{len(pairs) - len(wanted):,} of {len(pairs):,} entries have no translation: left out")
-    return [s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted]
+    kept = [bool(tgt or (s.strip() and t.strip())) for s, t in pairs]
+    missing = len(pairs) - sum(kept)
+    if missing == len(pairs):
+        raise DataError(f"{corpus.name}: no pair with a text on both sides")
+    if missing:
+        console.say(f"{missing:,} of {len(pairs):,} entries left out: no text on one side")
+    wanted = list(compress(pairs, kept))
+    return [s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted], kept

@@ -2,22 +2,38 @@
 
 import json
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 from ..data.errors import DataError, UsageError
+from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
 from ..seq2seq.evaluation.scores import score
 from ..seq2seq.evaluation.significance import TESTED, compare
 
 
-def score_outputs(paths: Sequence[Path], references: list[list[str]], metrics: Sequence[str], *, as_json: bool) -> None:
+def score_outputs(
+    paths: Sequence[Path],
+    references: list[list[str]],
+    metrics: Sequence[str],
+    *,
+    kept: Sequence[bool],
+    as_json: bool,
+) -> None:
     """Prints the scores of files of outputs, line by line those of the references.
+
+    Args:
+        paths: The files.
+        references: For each sentence, one or more.
+        metrics: Names of metrics.
+        kept: For each entry of the test set, whether it is among the references; a file may have a line for each.
+        as_json: Print JSON.
 
     Raises:
         DataError: A file has another number of lines.
         UsageError: Several files are to be compared by a metric for which there is no test.
     """
-    outputs = [_lines(path, len(references)) for path in paths]
+    outputs = [_lines(path, kept) for path in paths]
     if len(outputs) == 1:
         found = [score(name, outputs[0], references) for name in metrics]
         scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
@@ -44,7 +60,7 @@ def score_outputs(paths: Sequence[Path], references: list[list[str]], metrics: S
     if as_json:
         print(json.dumps({"hyp": list(map(str, paths)), "sentences": len(references), "scores": scores}))
         return
-    print(f"{len(references):,} sentences")
+    print(_counted(len(references), "sentence"))
     print("\n".join(lines))
 
 
@@ -54,8 +70,15 @@ def _verdict(first: Path, p: float | None) -> str:
     return f"  differs from {first} (p = {p:.3f})" if p < 0.05 else f"  no clear difference from {first} (p = {p:.3f})"
 
 
-def _lines(path: Path, expected: int) -> list[str]:
+def _lines(path: Path, kept: Sequence[bool]) -> list[str]:
+    refuse_known_format(path, "--hyp takes outputs line by line")
     lines = [line or "" for line in read_lines(path)]
-    if len(lines) != expected:
-        raise DataError(f"{path} has {len(lines):,} lines, but there are {expected:,} references")
+    if len(lines) == len(kept):
+        return list(compress(lines, kept))
+    if len(lines) != sum(kept):
+        raise DataError(f"{path} has {_counted(len(lines), 'line')}, but there are {_counted(sum(kept), 'reference')}")
     return lines
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -9,7 +9,7 @@ from .config import DataConfig
 from .errors import UsageError
 from .files import sha256_bytes
 from .formats import format_of, refuse_known_format
-from .formats.format import Pair
+from .formats.format import Pair, suffix_of
 from .formats.lines import open_two_files
 from .formats.text import open_text
 
@@ -148,7 +148,7 @@ def _repeated(corpus: Corpus, times: int) -> Corpus:
 def _weighted(spec: str) -> tuple[str, int]:
     """Splits `FILE=3` into the file and how many times its pairs are in the corpus."""
     name, sign, weight = spec.rpartition("=")
-    if not sign or Path(spec).exists():
+    if not sign or Path(spec).exists() or suffix_of(Path(weight)):  # a file with such a name
         return spec, 1
     if not weight.isascii() or not weight.isdecimal() or not 1 <= int(weight) <= MAX_TIMES:
         raise UsageError(f"{spec}: the weight after = must be a whole number from 1 to {MAX_TIMES:,}")

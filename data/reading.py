@@ -39,6 +39,8 @@ _FOREIGN = {
     b"\x80\x02": "a pickle file",
     b"PAR1": "a Parquet file; give it to --data",
     b"ARROW1": "an Arrow file; give it to --data",
+    b"<?xml": "XML; give a .tmx, .xlf or .xliff to --data",
+    b"\xde\x12\x04\x95": "gettext's .mo; give it to --data",
 }
 _UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -145,12 +147,12 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
 
 
 def _likely_encoding(raw: bytes) -> str:
-    """What a line that is not UTF-8 may be: Windows-1252 has quotes and dashes where Latin-1 has nothing to print."""
-    if any(0x80 <= byte < 0xA0 for byte in raw):
-        with contextlib.suppress(UnicodeDecodeError):
-            raw.decode("cp1252")
-            return "cp1252"
-    return "latin1"
+    """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; another line may have one."""
+    try:
+        raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin1"
+    return "cp1252"
 
 
 def refuse_foreign(name: str, head: bytes) -> None:
@@ -160,7 +162,7 @@ def refuse_foreign(name: str, head: bytes) -> None:
         DataError: They are the first bytes of something else.
     """
     for magic, description in _FOREIGN.items():
-        if head.startswith(magic):
+        if head.removeprefix(_BYTE_ORDER_MARK).startswith(magic):
             raise DataError(f"{name} is not a text file: it is {description}")
     if head.startswith(_UTF32_MARKS):
         raise DataError(f"{name} looks like UTF-32, not UTF-8; convert it: iconv -f utf-32 -t utf-8")

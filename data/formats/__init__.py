@@ -27,7 +27,18 @@ SUFFIXES = tuple(suffix for known in FORMATS if isinstance(known, FileFormat) fo
 """Suffixes of the files that can be read."""
 
 
-NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {".srt", ".vtt"}
+NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
+    ".srt",
+    ".vtt",
+    ".pot",
+    ".mxliff",
+    ".txlf",
+    ".xml",
+    ".html",
+    ".json",
+    ".docx",
+    ".xlsx",
+}
 """Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
 
 

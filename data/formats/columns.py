@@ -1,5 +1,6 @@
 """From rows with named columns to pairs: which columns hold the two sides, and what is in them."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,11 +11,14 @@ from .format import Pair
 Columns = tuple[str, str]
 """The names of the source's column and of the target's."""
 USUAL_COLUMNS = ("src", "tgt", "source", "target")
-"""Names that are found without being asked for."""
+"""Names that are found without being asked for: two pairs of them."""
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 
 
 def pick_columns(place: str, columns: list[str], config: DataConfig) -> Columns:
-    """The configured columns; where the defaults are absent, `source`/`target`, or the only two columns there are.
+    """The columns that are named; where none are, or languages, `src`/`tgt`, `source`/`target`, or the only two.
+
+    Languages are named for a memory in TMX. A table beside it need not call its columns so: the source comes first.
 
     Args:
         place: Where they stand, for the message.
@@ -25,14 +29,18 @@ def pick_columns(place: str, columns: list[str], config: DataConfig) -> Columns:
         DataError: They are not there.
     """
     wanted = (config.src_column, config.tgt_column)
-    for candidate in (wanted, ("source", "target")):
-        if set(candidate) <= set(columns):
-            return candidate
-    if wanted == ("src", "tgt") and len(columns) == 2:
-        return columns[0], columns[1]
+    default = wanted == ("src", "tgt")
+    if set(wanted) <= set(columns):
+        return wanted
+    if default or all(map(_LANGUAGE.fullmatch, wanted)):
+        for usual in (USUAL_COLUMNS[:2], USUAL_COLUMNS[2:]):
+            if set(usual) <= set(columns):
+                return usual[0], usual[1]
+        if columns == ["1", "2"] or (default and len(columns) == 2):
+            return columns[0], columns[1]
     raise DataError(
         f"{place}: no columns {wanted[0]!r} and {wanted[1]!r} among {', '.join(map(repr, columns)) or 'none'};"
-        " name them: --src-column .. --tgt-column .."
+        " name both: --src-column .. --tgt-column .."
     )
 
 

@@ -1,7 +1,9 @@
 """Messages of programs in gettext's PO files, and in the MO files that are made of them."""
 
+import codecs
 import re
 from collections.abc import Iterator
+from gettext import c2py  # pyright: ignore[reportAttributeAccessIssue]
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from ..errors import DataError
 from ..reading import open_bytes
 from .format import FileFormat, Pair, first_line
 
+_UNCLOSED = re.compile(r"""\s*(?:msg\w+(?:\[\d+\])?\s+)?"(?:[^"\\]|\\.)*\\?\s*""")
 _CHARSET = re.compile(rb'charset=([\w.:-]+?)(?:\\n|")')
 
 
@@ -18,17 +21,36 @@ def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
     import polib
 
     del config
-    with open_bytes(path, text=False) as file:
-        content = file.read()
+    text = _text(path)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _UNCLOSED.fullmatch(line):  # polib would cut a letter off
+            raise DataError(f"{path}:{number}: the string has no double quote at its end")
+    try:
+        # The empty line keeps polib from taking the content of a file of one line for a path.
+        messages = polib.pofile("\n" + text)
+    except OSError as error:
+        line = re.search(r"\(line (\d+)\)", str(error))
+        raise DataError(f"{path}:{int(line[1]) - 1 if line else 1}: no valid gettext file") from error
+    if not len(messages):
+        raise DataError(f"{path} has no message")
+    for message in messages:
+        yield from _pairs(message, _forms(messages)) if message.translated() else [("", "")]
+
+
+def _text(path: Path) -> str:
+    """The content of a file, in the encoding that it declares."""
+    with open_bytes(path) as file:
+        content = file.read().removeprefix(codecs.BOM_UTF8)
     declared = _CHARSET.search(content)
     charset = declared[1].decode("ascii") if declared else "utf-8"
     try:
-        # The empty line keeps polib from taking the content of a file of one line for a path.
-        messages = polib.pofile("\n" + content.decode("utf-8" if charset == "CHARSET" else charset))
-    except (OSError, UnicodeDecodeError, LookupError) as error:
-        raise DataError(f"cannot read {path}: {_explained(error)}") from error
-    for message in messages:
-        yield from _pairs(message) if message.translated() else [("", "")]
+        return content.decode("utf-8" if charset == "CHARSET" else charset).replace("\r\n", "\n")
+    except LookupError as error:
+        raise DataError(f"{path}: it declares charset={charset}, which is none; write the true one there") from error
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        problem = f"invalid {charset}, which the file declares; convert it, or declare what it is"
+        raise DataError(f"{path}:{number}: {problem}") from error
 
 
 def read_mo(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -41,24 +63,27 @@ def read_mo(path: Path, config: DataConfig) -> Iterator[Pair]:
     try:
         messages = polib.mofile(str(path))
     except Exception as error:  # polib raises whatever its unpacking meets in a damaged file
-        raise DataError(f"cannot read {path}: {_explained(error)}") from error
+        raise DataError(f"cannot read {path}: {first_line(error)}") from error
     for message in messages:
-        yield from _pairs(message)
+        yield from _pairs(message, _forms(messages))
 
 
-def _explained(error: Exception) -> str:
-    """polib's message, without the content that it takes for the name of a file."""
-    line = re.search(r"\(line (\d+)\)", str(error))
-    return f"it is no gettext file at line {int(line[1]) - 1}" if line else first_line(error)
+def _forms(messages: Any) -> tuple[int, int]:
+    """Which translations of a message with a plural go with one thing, and with a great many."""
+    rule = re.search(r"plural\s*=\s*([^;]+)", messages.metadata.get("Plural-Forms", ""))
+    try:
+        form = c2py(rule[1].strip()) if rule else c2py("n != 1")
+        return form(1), form(1000)
+    except (ValueError, OverflowError, RecursionError):  # the rule is none
+        return 0, 1
 
 
-def _pairs(message: Any) -> list[Pair]:
+def _pairs(message: Any, forms: tuple[int, int]) -> list[Pair]:
     if not message.msgid_plural:
         return [(message.msgid, message.msgstr)]
-    # Form 0 is the singular's where there are several; the last one goes with most numbers.
-    forms = [message.msgstr_plural[number] for number in sorted(message.msgstr_plural)]
-    singular = [(message.msgid, forms[0])] if len(forms) > 1 else []
-    return [*singular, (message.msgid_plural, forms[-1])]
+    one, many = (message.msgstr_plural.get(form, "") for form in forms)
+    singular = [(message.msgid, one)] if forms[0] != forms[1] else []
+    return [*singular, (message.msgid_plural, many)]
 
 
 PO = FileFormat((".po",), read_po, incomplete=True)

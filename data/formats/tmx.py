@@ -1,5 +1,6 @@
 """Translation memories in TMX 1.4: each unit has one variant for each language."""
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -30,9 +31,9 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
             continue
         variants = _variants(element)
         met.update(code for code, _ in variants)
-        if languages is None and len(variants) > 1:
+        if languages is None and len({code for code, _ in variants}) > 1:
             languages = _languages(path, [code for code, _ in variants], header)
-        src, tgt = ([text for code, text in variants if same_language(code, one)] for one in languages or ("", ""))
+        src, tgt = (_in_language(variants, one) for one in languages) if languages else ([], [])
         found = found or bool(src and tgt)
         if src and tgt:
             yield from product(src, tgt)
@@ -45,6 +46,10 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         )
 
 
+def _in_language(variants: list[tuple[str, str]], language: str) -> list[str]:
+    return [text for code, text in variants if same_language(code, language) and text.strip()]
+
+
 def _variants(unit: Any) -> list[tuple[str, str]]:
     """Language and text of each variant of a unit."""
     return [
@@ -55,13 +60,16 @@ def _variants(unit: Any) -> list[tuple[str, str]]:
 
 
 def _languages(path: Path, codes: list[str], header: str) -> Languages:
-    different = list(dict.fromkeys(codes))
+    """The two languages of a unit, regions of the same language as one where that leaves two."""
+    different = list(dict.fromkeys(re.split("[-_]", code)[0].lower() for code in codes))
+    if len(different) == 1:  # from one region to another
+        different = list(dict.fromkeys(codes))
     if len(different) != 2:
         raise DataError(
-            f"{path}: units in {', '.join(different)}; name two of them: --src-column {different[0]} --tgt-column .."
+            f"{path}: units in {', '.join(dict.fromkeys(codes))}; name two of them: --src-column en --tgt-column de"
         )
     src, tgt = different
-    return (tgt, src) if same_language(tgt, header) and not same_language(src, header) else (src, tgt)
+    return (tgt, src) if same_language(header, tgt) and not same_language(header, src) else (src, tgt)
 
 
 TMX = FileFormat((".tmx",), read, incomplete=True)

@@ -11,39 +11,51 @@ from .xml import children, elements, local_name, same_language, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
 """Inline elements that hold markup, or nothing; `g`, `pc` and `mrk` hold text."""
-UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
-"""States of a target that nobody has translated yet."""
+UNTRANSLATED = frozenset({"new", "initial"})
+"""States of a target that nobody has translated yet, beside those that begin with `needs-`."""
+Languages = tuple[str, str]
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
-    """Source and target of each unit, or of each segment of it; an empty pair where there is no translation.
+    """Source and target of each unit, or of each segment of it; an empty pair where there is no reviewed translation.
 
     `src_column` and `tgt_column` may name the two languages of the file, in either order.
 
     Raises:
-        DataError: The file is in other languages, or has no units at all.
+        DataError: The file is in other languages, in several, or has no units at all.
     """
-    swapped: bool | None = None
+    languages: Languages | None = None
     for unit in elements(path, {"trans-unit", "unit"}):
-        if swapped is None:
-            swapped = _swapped(path, unit, config)
+        now = _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+        if languages not in (None, now):
+            raise DataError(f"{path}: from {_named(languages)}, and further on from {_named(now)}; split the file")
+        languages = now
+        swapped = _swapped(path, now, config)
         for src, tgt in _pairs(unit):
             yield (tgt, src) if swapped else (src, tgt)
-    if swapped is None:
+    if languages is None:
         raise DataError(f"{path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
 
 
-def _swapped(path: Path, unit: Any, config: DataConfig) -> bool:
-    """Whether the file's target language is the source wanted."""
+def _swapped(path: Path, languages: Languages, config: DataConfig) -> bool:
+    """Whether the file's target language is the source wanted. A language that the file does not name fits."""
     wanted = config.src_column, config.tgt_column
-    if wanted == ("src", "tgt"):
+    if wanted == ("src", "tgt") or all(map(_fits, languages, wanted)):
         return False
-    src, tgt = _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
-    if same_language(src, wanted[0]) and same_language(tgt, wanted[1]):
-        return False
-    if same_language(src, wanted[1]) and same_language(tgt, wanted[0]):
+    if all(map(_fits, languages, reversed(wanted))):
         return True
-    raise DataError(f"{path}: from {src or 'nothing'} to {tgt or 'nothing'}, not from {wanted[0]} to {wanted[1]}")
+    raise DataError(
+        f"{path}: from {_named(languages)}, not from {wanted[0]} to {wanted[1]}; name the languages of the file:"
+        f" --src-column {languages[0]} --tgt-column {languages[1]}"
+    )
+
+
+def _fits(code: str, wanted: str) -> bool:
+    return not code or same_language(code, wanted)
+
+
+def _named(languages: Languages) -> str:
+    return f"{languages[0] or 'no language'} to {languages[1] or 'no language'}"
 
 
 def _language(unit: Any, *names: str) -> str:
@@ -58,14 +70,20 @@ def _pairs(unit: Any) -> list[Pair]:
 
 def _pairs_of_part(part: Any) -> list[Pair]:
     sources, targets = children(part, "source"), children(part, "target")
-    if not sources or not targets or {part.get("state"), targets[0].get("state")} & UNTRANSLATED:
+    if not sources or not targets or part.get("approved") == "no":
+        return [("", "")]
+    states = part.get("state", ""), targets[0].get("state", "")
+    if any(state in UNTRANSLATED or state.startswith("needs-") for state in states):
         return [("", "")]
     segmented = _by_mark(children(part, "seg-source")[0]) if children(part, "seg-source") else {}
     translated = _by_mark(targets[0])
-    if segmented and segmented.keys() == translated.keys():
-        return [(segmented[mark], translated[mark]) for mark in segmented]
-    src, tgt = text_of(sources[0], CODES), text_of(targets[0], CODES)
-    return [(src, tgt) if src.strip() and tgt.strip() else ("", "")]
+    if segmented and translated:
+        return [_if_both(text, translated.get(mark, "")) for mark, text in segmented.items()]
+    return [_if_both(text_of(sources[0], CODES), text_of(targets[0], CODES))]
+
+
+def _if_both(src: str, tgt: str) -> Pair:
+    return (src, tgt) if src.strip() and tgt.strip() else ("", "")
 
 
 def _by_mark(element: Any) -> dict[str, str]:

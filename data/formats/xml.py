@@ -1,6 +1,7 @@
 """XML files that other people wrote: read element by element, with entities and the network off."""
 
 from collections.abc import Iterator
+from html.entities import html5
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ from ..errors import DataError
 from ..reading import open_bytes
 from .format import first_line
 
+_ALONE = frozenset({"ph", "x", "ut"})
+"""Codes that neither open nor close anything."""
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -55,17 +58,24 @@ def children(element: Any, name: str) -> list[Any]:
 def text_of(element: Any, codes: frozenset[str]) -> str:
     """The text of a segment, without what stands inside elements that hold markup instead of text.
 
+    A code by itself, such as a line break, may stand between two words: a space keeps them apart. An entity that HTML
+    knows is its character, and any other stays as it is written.
+
     Args:
         element: The segment.
         codes: Names of the elements whose content is markup; what follows them is text.
     """
-    parts = [element.text or ""]
+    text = element.text or ""
     for child in element:
-        name = local_name(child)
-        if name and name not in codes:
-            parts.append(text_of(child, codes))
-        parts.append(child.tail or "")
-    return "".join(parts)
+        name, tail = local_name(child), child.tail or ""
+        if name in _ALONE and text[-1:].isalnum() and tail[:1].isalnum():
+            text += " "
+        elif name and name not in codes:
+            text += text_of(child, codes)
+        elif not name and hasattr(child, "name"):
+            text += html5.get(f"{child.name};", f"&{child.name};")
+        text += tail
+    return text
 
 
 def same_language(code: str, wanted: str) -> bool:

@@ -60,6 +60,7 @@ def compare(
         name,
         values=[float(one.score) for one in results],
         margins=[float(one.ci) for one in results],
-        p_values=[float(one.p_value) for one in results[1:]],
+        # sacreBLEU counts what differs by more: where nothing differs, it would find the smallest p of all.
+        p_values=[1.0 if one.score == results[0].score else float(one.p_value) for one in results[1:]],
         signature=str(signatures[title]),
     )

@@ -67,10 +67,24 @@ def test_outputs_that_are_there_are_scored_and_compared(tfm: Tfm, tmp_path: Path
     assert done.returncode == 0, error_of(done)
     assert "bad  differs from good (p = 0.001)" in done.stdout.decode()
     machine = tfm("evaluate", "--hyp", "good", "--hyp", "bad", "--tgt", "ref", "--metric", "bleu", "--json")
+    same = tfm("evaluate", "--hyp", "good", "--hyp", "good", "--tgt", "ref", "--metric", "bleu")
+    assert "good  no clear difference from good (p = 1.000)" in same.stdout.decode()
     bleu = json.loads(machine.stdout)["scores"]["bleu"]
     texts = [(tmp_path / name).read_text().splitlines() for name in ("good", "bad")]
     assert bleu["values"] == [sacrebleu.corpus_bleu(one, [references]).score for one in texts]
     assert bleu["p_values"][0] < 0.01
+
+
+def test_outputs_of_messages_that_are_not_all_translated(tfm: Tfm, tmp_path: Path) -> None:
+    messages = ['msgid "one two"\nmsgstr "eins zwei"\n', 'msgid "three"\nmsgstr ""\n', 'msgid "f"\nmsgstr "vier"\n']
+    (tmp_path / "app.po").write_text("\n".join(messages))
+    write_lines(tmp_path / "all", ["eins zwei", "something", "vier"])
+    write_lines(tmp_path / "translated", ["eins zwei", "vier"])
+    for name in ("all", "translated"):
+        done = tfm("evaluate", "--hyp", name, "--data", "app.po", "--metric", "exact", "--json")
+        assert done.returncode == 0, error_of(done)
+        assert json.loads(done.stdout)["scores"]["exact"]["values"] == [100]
+        assert "1 of 3 entries left out: no text on one side" in error_of(done)
 
 
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
@@ -78,9 +92,10 @@ def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
         write_lines(tmp_path / name, ["one two three four"] * count)
     for arguments, code, words in [
         (["--hyp", "short", "--tgt", "ref"], 3, "short has 2 lines, but there are 3 references"),
-        (["--hyp", "good", "--tgt", "ref", "--beam-size", 3], 2, "--beam-size is about making them"),
+        (["--hyp", "good", "--tgt", "ref", "--beam-size", 3], 2, "it cannot be combined with --beam-size"),
         (["--hyp", "good", "--hyp", "good", "--tgt", "ref", "--metric", "wer"], 2, "there is no test for wer"),
-        (["--hyp", "good"], 2, "give a test set"),
+        (["--hyp", "good"], 2, "give the references: --tgt, or --data"),
+        (["--hyp", "app.po", "--tgt", "ref"], 2, "app.po is not plain text: --hyp takes outputs line by line"),
     ]:
         done = tfm("evaluate", *arguments)
         assert done.returncode == code, error_of(done)

@@ -314,15 +314,15 @@ def test_a_translator_brings_a_memory_messages_and_a_table(
     languages = ["--src-column", "en", "--tgt-column", "de"]
     refused = tfm("train", *data, *languages, "--max-steps", 2, *TINY_FLAGS)
     assert refused.returncode == 3
-    assert "table.csv: no columns 'en' and 'de' among 'English', 'German'" in error_of(refused)
+    assert "table.csv: no columns 'en' and 'de' among 'English', 'German'; name both" in error_of(refused)
     write_lines(corpus / "table.csv", ["en;de", *rows[1:]])
     done = tfm("train", *data, *languages, "--run", "r", "--max-steps", 2, *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)
-    assert "table.csv: fields between semicolons, header en, de" in error_of(done)
+    assert "table.csv: fields between semicolons, the first row taken for a header: 'en', 'de'" in error_of(done)
     assert "training data: 170 of 172 pairs kept (dropped: 2 empty)" in error_of(done)
     score = tfm("evaluate", "--run", "r", "--data", "app.po", "--metric", "chrf")
     assert score.returncode == 0, error_of(score)
-    assert "1 of 21 entries have no translation: left out" in error_of(score)
+    assert "1 of 21 entries left out: no text on one side" in error_of(score)
 
 
 def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:

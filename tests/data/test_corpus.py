@@ -8,7 +8,7 @@ from helpers.tables import LANGUAGES
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import dev_corpus, open_corpus, open_spec
-from tfm.data.errors import UsageError
+from tfm.data.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -88,17 +88,21 @@ def test_a_weight_gives_each_pair_so_many_times(write: Write) -> None:
     assert open_spec(f"{thrice}=1", DataConfig()).identity == open_spec(thrice, DataConfig()).identity
 
 
-@pytest.mark.parametrize("weight", ["0", "-1", "1.5", "", "x", "1001", "²"])
+@pytest.mark.parametrize("weight", ["0", "-1", "1,5", "", "x", "1001", "²"])
 def test_a_weight_is_a_whole_number(write: Write, weight: str) -> None:
     with pytest.raises(UsageError, match="the weight after = must be a whole number from 1 to 1,000"):
         open_spec(f"{write('a.tsv', 'a b')}={weight}", DataConfig())
 
 
 def test_a_file_with_a_sign_in_its_name_is_no_weight(write: Write) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*a=b\.tsv: no such file"):
+        open_spec(str(write("c.tsv", "").with_name("a=b.tsv")), DataConfig())
     assert open_spec(str(write("x=3.tsv", "a\tb\n")), DataConfig()).count() == 1
 
 
-@pytest.mark.parametrize("name", ["app.po", "memory.tmx", "a.xlf", "pairs.csv", "subtitles.srt", "PAIRS.JSONL.gz"])
+@pytest.mark.parametrize(
+    "name", ["app.po", "memory.tmx", "a.xlf", "pairs.csv", "subtitles.srt", "PAIRS.JSONL.gz", "a.pot", "a.xml"]
+)
 def test_a_file_of_a_known_format_is_never_taken_for_lines(write: Write, name: str) -> None:
     path, other = str(write(name, "a\n")), str(write("a.txt", "b\n"))
     for src, tgt in ((path, other), (other, path)):

@@ -22,23 +22,32 @@ def test_translation_field(write: Write) -> None:
 @pytest.mark.parametrize(
     ("columns", "config", "expected"),
     [
-        (["tgt", "src"], DataConfig(), ("1", "0")),
-        (["other", "target", "source"], DataConfig(), ("2", "1")),
-        (["english", "german"], DataConfig(), ("0", "1")),
-        (["en", "fr", "de"], LANGUAGES, ("2", "0")),
+        (["tgt", "src"], DataConfig(), ("text 1", "text 0")),
+        (["other", "target", "source"], DataConfig(), ("text 2", "text 1")),
+        (["english", "german"], DataConfig(), ("text 0", "text 1")),
+        (["en", "fr", "de"], LANGUAGES, ("text 2", "text 0")),
     ],
 )
 def test_columns_are_found(write: Write, columns: list[str], config: DataConfig, expected: Pair) -> None:
-    row = {column: str(index) for index, column in enumerate(columns)}
+    row = {column: f"text {index}" for index, column in enumerate(columns)}
     assert pairs_of(write("a.jsonl", jsonl([row])), config) == [expected]
     assert pairs_of(write("a.csv", ",".join(columns) + "\n" + ",".join(row.values()) + "\n"), config) == [expected]
 
 
-@pytest.mark.parametrize(("columns", "config"), [(["src"], DataConfig()), (["en", "fr"], LANGUAGES)])
+def test_a_table_beside_a_memory_need_not_call_its_columns_by_their_languages(write: Write) -> None:
+    named = DataConfig(src_column="xx", tgt_column="yy-Latn")
+    assert pairs_of(write("a.jsonl", jsonl([{"tgt": "b", "src": "a"}])), named) == [("a", "b")]
+    with pytest.raises(DataError, match="no columns 'xx' and 'yy-Latn' among 'a', 'b'"):
+        pairs_of(write("b.jsonl", jsonl([{"a": "b", "b": "a"}])), named)
+    with pytest.raises(DataError, match="no columns 'Englsh' and 'tgt' among"):
+        pairs_of(write("a.jsonl", jsonl([{"tgt": "b", "src": "a"}])), DataConfig(src_column="Englsh"))
+
+
+@pytest.mark.parametrize(("columns", "config"), [(["src", "a", "b"], DataConfig()), (["en", "fr"], LANGUAGES)])
 def test_columns_that_are_not_there_are_listed(write: Write, columns: list[str], config: DataConfig) -> None:
     path = write("a.csv", ",".join(columns) + "\n")
     with pytest.raises(
         DataError,
-        match=f"no columns .* among {', '.join(map(repr, columns))}; name them: --src-column",
+        match=f"no columns .* among {', '.join(map(repr, columns))}; name both: --src-column",
     ):
         pairs_of(path, config)

@@ -67,10 +67,31 @@ def test_compiled_messages(write: Write, tmp_path: Path) -> None:
     assert sorted(pairs_of(tmp_path / "a.mo")) == sorted(pair for pair in PAIRS if pair[0])
 
 
+def test_plurals_go_by_the_rule_of_the_file(write: Write) -> None:
+    latvian = PO.replace(
+        "nplurals=2; plural=(n != 1)", "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2)"
+    )
+    latvian = latvian.replace('msgstr[1] "%d Dateien"', 'msgstr[1] "%d failu"\nmsgstr[2] "%d nulle"')
+    assert ("%d files", "%d failu") in pairs_of(write("lv.po", latvian))
+    arabic = PO.replace("nplurals=2; plural=(n != 1)", "nplurals=3; plural=(n==0 ? 0 : n==1 ? 1 : 2)")
+    arabic = arabic.replace('msgstr[1] "%d Dateien"', 'msgstr[1] "one"\nmsgstr[2] "many"')
+    assert {("%d file", "one"), ("%d files", "many")} <= set(pairs_of(write("ar.po", arabic)))
+
+
+def test_a_mark_of_byte_order_and_line_ends_of_windows_do_no_harm(write: Write) -> None:
+    assert pairs_of(write("a.po", b"\xef\xbb\xbf" + PO.replace("\n", "\r\n").encode())) == PAIRS
+
+
 def test_damaged_files_are_named(write: Write) -> None:
-    with pytest.raises(DataError, match=r"cannot read .*bad\.po: it is no gettext file at line 3"):
+    with pytest.raises(DataError, match=r"bad\.po:3: no valid gettext file"):
         pairs_of(write("bad.po", 'msgid "a"\nmsgstr "b"\nnonsense\n'))
-    with pytest.raises(DataError, match=r"cannot read .*wrong\.po: .*utf-8"):
+    with pytest.raises(DataError, match=r"open\.po:2: the string has no double quote at its end"):
+        pairs_of(write("open.po", 'msgid "a"\nmsgstr "b\n'))
+    with pytest.raises(DataError, match=r"wrong\.po:10: invalid UTF-8, which the file declares"):
         pairs_of(write("wrong.po", PO.encode("latin-1")))
+    with pytest.raises(DataError, match=r"none\.po: it declares charset=FOO-9, which is none"):
+        pairs_of(write("none.po", PO.replace("UTF-8", "FOO-9")))
+    with pytest.raises(DataError, match=r"empty\.po has no message"):
+        pairs_of(write("empty.po", ""))
     with pytest.raises(DataError, match=r"cannot read .*bad\.mo"):
         pairs_of(write("bad.mo", b"\xde\x12\x04\x95abc"))

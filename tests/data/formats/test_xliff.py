@@ -42,6 +42,27 @@ def test_version_2(write: Write) -> None:
     assert pairs_of(write("a.xliff", NEW)) == [("Open file.", "Datei öffnen."), ("Now.", "Jetzt."), ("", "")]
 
 
+def test_what_is_not_reviewed_or_has_no_partner_is_no_pair(write: Write) -> None:
+    review = OLD.replace('state="needs-translation"', 'state="needs-review-translation"')
+    assert pairs_of(write("a.xlf", review)) == OLD_PAIRS
+    assert pairs_of(write("b.xlf", OLD.replace('id="1"><source>Open', 'id="1" approved="no"><source>Open')))[0] == (
+        "",
+        "",
+    )
+    partly = OLD.replace(' <mrk mtype="seg" mid="1">Zwei.</mrk>', "")
+    assert pairs_of(write("c.xlf", partly))[-2:] == [("One.", "Eins."), ("", "")]
+
+
+def test_several_languages_in_a_file_are_told(write: Write) -> None:
+    other = OLD.replace("</file>", '</file><file source-language="en" target-language="fr"><body>').replace(
+        "</xliff>", "<trans-unit><source>a</source><target>b</target></trans-unit></body></file></xliff>"
+    )
+    with pytest.raises(DataError, match=r"from en to de-DE, and further on from en to fr; split the file"):
+        pairs_of(write("a.xlf", other))
+    unnamed = OLD.replace(' target-language="de-DE"', "")
+    assert pairs_of(write("b.xlf", unnamed), DataConfig(src_column="en", tgt_column="de")) == OLD_PAIRS
+
+
 def test_languages_may_be_named_and_turned_round(write: Write) -> None:
     path = write("a.xlf", OLD)
     assert pairs_of(path, DataConfig(src_column="en", tgt_column="de")) == OLD_PAIRS
