@@ -147,7 +147,7 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
 
 
 def _likely_encoding(raw: bytes) -> str:
-    """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; another line may have one."""
+    """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; any line may have one."""
     try:
         raw.decode("cp1252")
     except UnicodeDecodeError:
