@@ -22,6 +22,7 @@ Row = tuple[int, list[str]]
 """The number of the line in which a row begins, and its fields."""
 _CHOICE = re.compile(r"sep=(.)")
 """A first line with which Excel says what stands between fields."""
+_LONGER_NAME = re.compile(r"(source|target)[ _-](text|segment|sentence|string)", re.IGNORECASE)
 _WORD = re.compile(r"\S{1,20}")
 
 
@@ -108,8 +109,10 @@ def layout_of(path: Path, config: DataConfig) -> Layout:
         raise DataError(f"{path}: one field in a row; a .csv has commas, semicolons or tabs between fields")
     first = [field.strip() for field in rows[0]]
     known = {name.casefold(): name for name in (config.src_column, config.tgt_column, *USUAL_COLUMNS)}
-    if any(name.casefold() in known for name in first) or (_is_words(first) and not _has_words(rows[1:])):
-        return Layout(delimiter, [known.get(name.casefold(), name) for name in first], has_header=True)
+    plain = [_LONGER_NAME.sub(r"\1", name).casefold() for name in first]
+    if any(name in known for name in plain) or (_is_words(first) and not _has_words(rows[1:])):
+        names = [known.get(short, name) for short, name in zip(plain, first, strict=True)]
+        return Layout(delimiter, names, has_header=True)
     return Layout(delimiter, [str(number + 1) for number in range(len(first))], has_header=False)
 
 

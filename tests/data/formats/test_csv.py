@@ -81,6 +81,7 @@ def test_no_first_pair_is_lost_where_all_rows_are_words(write: Write, content: s
 def test_a_header_is_known_by_its_names_or_by_being_shorter_than_what_follows(write: Write) -> None:
     sentences = "The dog sleeps,Der Hund schläft\nA cat sees me,Eine Katze sieht mich\n"
     assert pairs_of(write("a.csv", "German,English\n" + sentences))[0][0] == "The dog sleeps"
+    assert pairs_of(write("c.csv", "id;Target text;Source text\n1;Hund;dog\n")) == [("dog", "Hund")]
     named = write("b.csv", "\n ID ,Target, Source\n1,Hund,dog\n")
     assert pairs_of(named) == [("", ""), ("dog", "Hund")]
     assert pairs_of(named, DataConfig(src_column="2", tgt_column="1")) == [("", ""), ("Hund", "1")]
