@@ -127,7 +127,7 @@ def _has_words(rows: list[list[str]]) -> bool:
 
 
 def _chosen_delimiter(path: Path, config: DataConfig) -> str | None:
-    match = _CHOICE.fullmatch(next(_lines(path, config), "").strip(" "))
+    match = _CHOICE.fullmatch(next(_lines(path, config), ""))
     return match[1] if match else None
 
 
@@ -139,13 +139,11 @@ def _first_rows(path: Path, config: DataConfig, delimiter: str) -> list[list[str
 
 
 def _rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
-    lines = _lines(path, config)
-    rows = csv.reader(
-        ("\n" if _CHOICE.fullmatch(line) else f"{line}\n" for line in lines),
-        delimiter=delimiter,
-        skipinitialspace=True,
-        strict=True,
+    lines = (
+        "\n" if number == 0 and _CHOICE.fullmatch(line) else f"{line}\n"
+        for number, line in enumerate(_lines(path, config))
     )
+    rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     while True:
         begun = rows.line_num + 1
         try:
