@@ -14,6 +14,7 @@ from .options import (
     Data,
     Debug,
     Device,
+    GlossaryFile,
     Json,
     LengthPenalty,
     NoRepeatNgramSize,
@@ -50,6 +51,7 @@ def evaluate(
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
+    glossary: GlossaryFile = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
@@ -71,6 +73,7 @@ def evaluate(
     del debug
     from ..data.errors import UsageError
     from ..data.files import OutputFile
+    from ..data.glossary import Glossary
     from ..seq2seq.evaluation.scores import METRICS
     from .console import Console
     from .libraries import importing
@@ -85,7 +88,13 @@ def evaluate(
     columns = {"src_column": src_column, "tgt_column": tgt_column}
     named = {key: name for key, name in columns.items() if name is not None}
     if hyp:
-        making = {"--run": run, "--beam-size": beam_size, "--length-penalty": length_penalty, "--output": output}
+        making = {
+            "--run": run,
+            "--beam-size": beam_size,
+            "--length-penalty": length_penalty,
+            "--glossary": glossary,
+            "--output": output,
+        }
         given = [flag for flag, value in making.items() if value is not None]
         if given:
             raise UsageError(f"--hyp scores outputs that are there already; it cannot be combined with {given[0]}")
@@ -95,6 +104,7 @@ def evaluate(
         _, references, kept = _sides(corpus, tgt or [], console)
         score_outputs(hyp, references, metrics, kept=kept, as_json=json_)
         return
+    terms = Glossary.load(glossary) if glossary else None
     directory = find_run(run, console)
     corpus = _test_set(src or [], tgt or [], data or [], directory, named)
     sources, references, _ = _sides(corpus, tgt or [], console)
@@ -114,6 +124,7 @@ def evaluate(
             beam_size=beam_size,
             length_penalty=length_penalty,
             no_repeat_ngram_size=no_repeat_ngram_size,
+            glossary=terms,
             device=device,
             warn=console.warn,
             on_done=bar.update,
@@ -144,6 +155,9 @@ def _print_result(result: Any) -> None:
         print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
     for one in result.scores:
         print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
+    for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
+        if kept.total:
+            print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
 
 
 def _as_dict(result: Any) -> dict[str, Any]:
@@ -158,6 +172,8 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "loss_sentences": result.loss_sentences,
         "scores": {one.name: one.value for one in result.scores},
         "signatures": {one.name: one.signature for one in result.scores},
+        "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
+        "terms": {"kept": result.terms.count, "of": result.terms.total},
     }
 
 

@@ -68,6 +68,14 @@ NoRepeatNgramSize = Annotated[
         help="N pieces in a row come at most once in a translation; 0: no such limit. [default: the run's]",
     ),
 ]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE",
+        help="Lines of term<TAB>translation: where the source has the term, the output gets the translation.",
+    ),
+]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")]
 TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")]
 TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]

@@ -14,6 +14,7 @@ from .options import (
     Checkpoint,
     Debug,
     Device,
+    GlossaryFile,
     Json,
     LengthPenalty,
     NoRepeatNgramSize,
@@ -51,6 +52,7 @@ def translate(
     top_p: TopP = None,
     seed: Seed = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
+    glossary: GlossaryFile = None,
     json_: Json = False,
     device: Device = "auto",
     debug: Debug = False,
@@ -66,9 +68,11 @@ def translate(
     del debug
     from ..data.errors import DataError, UsageError
     from ..data.files import OutputFile
+    from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
     from ..seq2seq.interrupts import Interrupts
     from .console import Console
+    from .faults import Faults
     from .libraries import importing
     from .lines import line_chunks, write_results
     from .runs import find_run
@@ -84,7 +88,11 @@ def translate(
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_search_flags(sample, drawing, searching, n_best)
     sampling = make_sample(drawing, n_best) if sample else None
+    if sample and glossary:
+        raise UsageError("--sample draws freely, so it cannot keep the terms of a --glossary; leave one of them out")
+    terms = Glossary.load(glossary) if glossary else None
     directory = find_run(run, console)
+    faults = Faults()
     with Interrupts():
         with importing():
             from ..seq2seq.decoding import Translator
@@ -98,11 +106,13 @@ def translate(
             search = replace(sampling, length_penalty=search.length_penalty)
 
         def translate_chunk(texts: list[str], first_line: int) -> list[str]:
-            found = translator.translate(texts, search=search, prefixes=prefix, first_line=first_line)
+            found = translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
+            faults.note(found, first_line)
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
         with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
             too_long = write_results(translate_chunk, chunks, stream, console)
+    faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
@@ -140,4 +150,6 @@ def _as_json(text: str, translation: "Translation") -> str:
     record = {"source": text, **fields(translation)}
     if len(translation.alternatives) > 1:
         record["alternatives"] = [fields(one) for one in translation.alternatives]
+    faults = {"lost": translation.lost, "added": translation.added, "missed": translation.missed}
+    record |= {name: list(values) for name, values in faults.items() if values}
     return json.dumps(record, ensure_ascii=False)

@@ -57,6 +57,8 @@ class TokenizerConfig:
     """One vocabulary for each side instead of a joint one."""
     character_coverage: float = 1.0
     """Share of the corpus's characters that get a piece; the rest are spelt in bytes (unigram, bpe) or unknown."""
+    placeholders: bool = True
+    """Carry `%s`, `{name}`, `<b>`, URLs and the like through as they are, where a corpus has enough of them."""
     max_sentences: int = 1_000_000
     """At most this many lines, sampled evenly, are read to build a vocabulary."""
 

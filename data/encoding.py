@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import EnvironmentFault
+from .placeholders import Pair, mask_pair
 from .processes import Child
 from .tokenizer import Tokenizer, Vocabulary
 
-Pair = tuple[str, str]
 Ints = npt.NDArray[np.int32]
 
 CHUNK_PAIRS, CHUNK_CHARACTERS = 4096, 4_000_000
@@ -97,7 +97,7 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int 
         yield from _encode_in_children(chain(first, chunks), tokenizer, processes)
         return
     for chunk in chain(first, chunks):
-        src, tgt = encode_texts((tokenizer.src, tokenizer.tgt), _sides(chunk))
+        src, tgt = encode_sides((tokenizer.src, tokenizer.tgt), _sides(chunk))
         yield chunk, src, tgt
 
 
@@ -106,8 +106,16 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def encode_texts(vocabularies: Iterable[Vocabulary], sides: Iterable[list[str]]) -> list[Rows]:
-    """Ids of the texts of each side."""
+def encode_sides(vocabularies: Sequence[Vocabulary], sides: Sequence[list[str]]) -> list[Rows]:
+    """Ids of the sources and of the targets of pairs, with symbols for placeholders where both vocabularies have them.
+
+    Args:
+        vocabularies: The source's and the target's.
+        sides: Sources and targets.
+    """
+    if all(vocabulary.has_placeholders for vocabulary in vocabularies):
+        pairs = [mask_pair(src, tgt) for src, tgt in zip(*sides, strict=True)]
+        sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     return [Rows.of(vocabulary.encode_all(texts)) for vocabulary, texts in zip(vocabularies, sides, strict=True)]
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import IO
 
-from .encoding import encode_texts, read_frame, write_frame
+from .encoding import encode_sides, read_frame, write_frame
 from .tokenizer import Vocabulary
 
 
@@ -14,7 +14,7 @@ def main(stdin: IO[bytes], stdout: IO[bytes]) -> None:
     other = read_frame(stdin)
     vocabularies = src, Vocabulary(other) if other else src
     while (chunk := read_frame(stdin)) is not None:
-        for rows in encode_texts(vocabularies, json.loads(chunk)):
+        for rows in encode_sides(vocabularies, json.loads(chunk)):
             write_frame(stdout, rows.ids.tobytes())
             write_frame(stdout, rows.lengths.tobytes())
         stdout.flush()

@@ -8,7 +8,7 @@ import json
 import random
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,22 @@ from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
 from .errors import DataError, ModelError
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
+from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
-"""Kept free for placeholders and language tags; control pieces, so no text is ever read as one of them."""
+"""Control pieces, so no text is ever read as one of them. Where a corpus has placeholders, all but the first give way
+to the symbols of `placeholders`."""
 MASK_ID = 4
 """The first reserved piece: it stands where a token is hidden that a model has to guess."""
+PLACEHOLDER_IDS = range(5, 4 + len(RESERVED_PIECES))
+"""Ids of the symbols of `placeholders`, in a vocabulary that has them."""
 FIRST_TEXT_ID = 4 + len(RESERVED_PIECES)
 """Ids from here on are pieces of text."""
+
+MIN_MASKED_PAIRS = 20
+"""A corpus with fewer pairs with placeholders is too small to learn their symbols from."""
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
@@ -80,6 +87,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return self._processor.get_piece_size()
 
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether it has a piece for each symbol that stands for a placeholder."""
+        return self.piece(PLACEHOLDER_IDS[0]) == SYMBOLS[0]
+
     def encode(self, text: str) -> list[int]:
         """Ids of a text, without bos and eos."""
         return self._processor.encode(_escape(clean(text)))
@@ -125,6 +137,19 @@ class Tokenizer:
     def joint(self) -> bool:
         """Whether both sides share one vocabulary."""
         return self.src is self.tgt
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether placeholders are read and written as symbols."""
+        return self.src.has_placeholders and self.tgt.has_placeholders
+
+    def mask(self, text: str) -> Masked:
+        """A text with symbols for its placeholders, where the vocabularies have them."""
+        return mask(text) if self.has_placeholders else Masked(text, {})
+
+    def mask_pair(self, src: str, tgt: str) -> Pair:
+        """A pair as it is in training."""
+        return mask_pair(src, tgt) if self.has_placeholders else (src, tgt)
 
     @property
     def sha256(self) -> str:
@@ -203,11 +228,10 @@ def build_tokenizer(
     Raises:
         DataError: No usable text, or more different characters in it than the vocabulary has room for.
     """
-    if config.separate:
-        sides = {"source vocabulary": src, "target vocabulary": tgt}
-    else:
-        sides = {"vocabulary": _interleave(src, tgt)}
-    vocabularies = {name: _train(sentences, config, name) for name, sentences in sides.items()}
+    samples, has_placeholders = _sample(zip(src, tgt, strict=True), config)
+    vocabularies = {name: _train(sample, config, name, has_placeholders) for name, sample in samples.items()}
+    if has_placeholders and notes is not None:
+        notes.append("placeholders such as %s, {name}, <b> and URLs are carried through as they are, one piece each")
     for name, vocabulary in vocabularies.items():
         size = len(vocabulary)
         if size < config.vocab_size and notes is not None:
@@ -223,45 +247,64 @@ def build_tokenizer(
     return Tokenizer(built[0], built[-1], config.type)
 
 
-def _interleave(src: Iterable[str], tgt: Iterable[str]) -> Iterator[str]:
-    for s, t in zip(src, tgt, strict=True):
-        yield s
-        yield t
-
-
-def _train(sentences: Iterable[str], config: TokenizerConfig, name: str) -> Vocabulary:
+def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholders: bool) -> Vocabulary:
     """Trains a model of the size asked for or, where the corpus does not allow that size, of the nearest it allows."""
-    sample = _sample(sentences, config.max_sentences)
     if not sample:
         raise DataError(f"no usable line to build the {name} from")
     # A char vocabulary takes what there is below this size; the others need room for the fixed pieces to start with.
     size = MAX_VOCAB_SIZE if config.type == "char" else max(config.vocab_size, FIRST_TEXT_ID + 1)
-    model, error = _run_worker(sample, _options(config, size))
+    model, error = _run_worker(sample, _options(config, size, has_placeholders))
     if nearest := re.search(r"(?:size too high.*value <=|smaller than required_chars\. \d+ vs) (\d+)", error):
-        model, error = _run_worker(sample, _options(config, int(nearest[1])))
+        model, error = _run_worker(sample, _options(config, int(nearest[1]), has_placeholders))
     if not model:
         raise DataError(f"SentencePiece could not build the {name}: {error.strip() or 'no reason given'}")
     return Vocabulary(model)
 
 
-def _sample(sentences: Iterable[str], size: int) -> list[str]:
+def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], bool]:
+    """Sentences for each vocabulary, and whether symbols stand for placeholders in them."""
+    size = config.max_sentences
+    if config.separate:
+        samples = {"source vocabulary": _Reservoir(size), "target vocabulary": _Reservoir(size)}
+    else:
+        samples = {"vocabulary": _Reservoir(size)}
+    reservoirs = list(samples.values())
+    plain: dict[str, str] = {}
+    """Lines with symbols, the first ones, and what they were."""
+    masked_pairs = 0
+    for pair in pairs:
+        masked = mask_pair(*pair) if config.placeholders else pair
+        if masked != pair:
+            masked_pairs += 1
+            if masked_pairs < MIN_MASKED_PAIRS:
+                plain.update(zip(map(clean, masked), map(clean, pair), strict=True))
+        for reservoir, sentence in zip((reservoirs[0], reservoirs[-1]), masked, strict=True):
+            reservoir.add(clean(sentence))
+    kept = {name: reservoir.kept for name, reservoir in samples.items()}
+    if masked_pairs < MIN_MASKED_PAIRS:
+        kept = {name: [plain.get(line, line) for line in lines] for name, lines in kept.items()}
+    return kept, masked_pairs >= MIN_MASKED_PAIRS
+
+
+class _Reservoir:
     """Reservoir sampling: at most `size` usable sentences, each equally likely, the same ones at every call."""
-    rng = random.Random(size)
-    kept: list[str] = []
-    seen = 0
-    for sentence in sentences:
-        line = _escape(clean(sentence))
-        if not line or len(line.encode()) > _MAX_SENTENCE_BYTES:
-            continue
-        seen += 1
-        if len(kept) < size:
-            kept.append(line)
-        elif (place := rng.randrange(seen)) < size:
-            kept[place] = line
-    return kept
+
+    def __init__(self, size: int) -> None:
+        self.kept: list[str] = []
+        self._size, self._seen, self._rng = size, 0, random.Random(size)
+
+    def add(self, line: str) -> None:
+        """Takes a sentence, or leaves it."""
+        if not line or len(_escape(line).encode()) > _MAX_SENTENCE_BYTES:
+            return
+        self._seen += 1
+        if len(self.kept) < self._size:
+            self.kept.append(line)
+        elif (place := self._rng.randrange(self._seen)) < self._size:
+            self.kept[place] = line
 
 
-def _options(config: TokenizerConfig, vocab_size: int) -> dict[str, Any]:
+def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:
     subword = config.type in ("unigram", "bpe")
     return {
         "model_type": config.type,
@@ -281,7 +324,8 @@ def _options(config: TokenizerConfig, vocab_size: int) -> dict[str, Any]:
         "bos_piece": "<s>",
         "eos_piece": "</s>",
         "unk_surface": " \u2047",
-        "control_symbols": RESERVED_PIECES,
+        "control_symbols": RESERVED_PIECES[:1] if has_placeholders else RESERVED_PIECES,
+        "user_defined_symbols": SYMBOLS if has_placeholders else [],
     }
 
 
@@ -290,7 +334,7 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
     with tempfile.TemporaryFile() as stdin:
         try:
             stdin.write(json.dumps(options).encode() + b"\n")
-            stdin.writelines(sentence.encode() + b"\n" for sentence in sentences)
+            stdin.writelines(_escape(sentence).encode() + b"\n" for sentence in sentences)
             stdin.seek(0)
         except OSError as error:
             raise fault("write", Path(tempfile.gettempdir()), error) from error

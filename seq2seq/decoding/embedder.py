@@ -85,7 +85,7 @@ class Embedder:
             TypeError: One text came instead of several.
         """
         refuse_one_text(texts)
-        encoded = self.tokenizer.src.encode_all(texts)
+        encoded = self.tokenizer.src.encode_all(self.tokenizer.mask(text).text for text in texts)
         for line, ids in enumerate(encoded, start=first_line + 1):
             if len(ids) > self.max_pieces:
                 self.warn(f"line {line} has {len(ids)} pieces; its vector is that of the first {self.max_pieces}")

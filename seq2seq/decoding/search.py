@@ -67,6 +67,8 @@ class Task:
             May be left out where no output has a given beginning.
         keys: What identifies each sentence, such as its line; only sampling needs it.
         device: Where the step computes.
+        phrases: For each sentence the sequences of tokens that its output must contain; only a search under constraint
+            looks at them.
 
     Raises:
         ValueError: There are too few or too many prefixes, or one of them leaves no room for eos or has eos in it.
@@ -78,6 +80,7 @@ class Task:
     prefixes: Sequence[Sequence[int]] = ()
     keys: Sequence[str] = ()
     device: torch.device | None = None
+    phrases: Sequence[Sequence[Sequence[int]]] = ()
 
     def __post_init__(self) -> None:
         if not self.prefixes:

@@ -1,7 +1,8 @@
 """Text to text: tokenize, search, detokenize. The public Python interface of a trained run."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -9,14 +10,17 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.errors import DataError
+from ...data.glossary import Glossary, missed
 from ...data.padding import pad_sources
+from ...data.placeholders import Masked, differences, placeholders
 from ...data.sentences import refuse_one_text, split_text
-from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
 from ..runs.trained import load_run
 from .beam import Beam
 from .config import DecodingConfig
+from .constrained import ConstrainedBeam
 from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
@@ -40,6 +44,8 @@ class Translation:
         tokens: Its pieces.
         alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
             drawn.
+        lost, added: Placeholders such as `%s` that the source has and the output has not, and the other way round.
+        missed: Translations of a glossary's terms that it should have, and has not.
     """
 
     text: str
@@ -47,6 +53,9 @@ class Translation:
     log_prob: float = 0.0
     tokens: tuple[str, ...] = ()
     alternatives: tuple["Translation", ...] = ()
+    lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -59,14 +68,18 @@ class _Part:
     Attributes:
         line: Of the texts given, counted from 0.
         index: Of the parts of this text.
+        text: The source, with symbols for its placeholders.
         ids: The source.
         prefix: What the output begins with.
+        phrases: What the output must contain, each a sequence of tokens.
     """
 
     line: int
     index: int
+    text: str
     ids: list[int]
     prefix: list[int]
+    phrases: tuple[tuple[int, ...], ...] = ()
 
 
 class Translator:
@@ -146,11 +159,13 @@ class Translator:
         search: Search | None = None,
         prefixes: Sequence[str] | str | None = None,
         first_line: int = 0,
+        glossary: Glossary | None = None,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
 
         Texts longer than the model allows are split at sentence ends and their translations joined. Blank texts give
-        blank translations.
+        blank translations. A text whose placeholders do not all arrive is searched for once more, by a beam search that
+        ends no output without them; samples are not.
 
         Args:
             texts: Any strings.
@@ -161,6 +176,7 @@ class Translator:
                 Of a text that has to be split, the first part takes the prefix. A blank text stays blank. Nothing
                 follows a prefix that is as long as the run's limit for its text.
             first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
+            glossary: Terms whose translations are given. Texts that have one are translated by beam search.
 
         Raises:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
@@ -173,7 +189,29 @@ class Translator:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
         starts = self._encode_prefixes(prefixes, len(texts))
-        parts = [part for line, text in enumerate(texts) for part in self._split(line, text, first_line, starts[line])]
+        masked = [self.tokenizer.mask(clean(text)) for text in texts]
+        parts = [
+            part for line, one in enumerate(masked) for part in self._split(line, one.text, first_line, starts[line])
+        ]
+        if glossary is not None:
+            parts = [replace(part, phrases=self._terms(part.text, glossary)) for part in parts]
+        constrained = self._constrained(search)
+        found = self._search_all([part for part in parts if not part.phrases], search, first_line)
+        found |= self._search_all([part for part in parts if part.phrases], constrained, first_line)
+        if isinstance(search, Greedy | Beam):
+            again = [self._with_placeholders(part) for part in parts if not self._is_faithful(part, found)]
+            found |= self._search_all(again, constrained, first_line)
+        per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
+        for line, index in sorted(found):
+            per_line[line].append(found[line, index])
+        terms = [[] if glossary is None else glossary.wanted(one.text) for one in masked]
+        rows = zip(masked, per_line, terms, strict=True)
+        return [_checked(one.unmask(one.text), self._join(parts, one), wanted) for one, parts, wanted in rows]
+
+    def _search_all(
+        self, parts: list[_Part], search: Search, first_line: int
+    ) -> dict[tuple[int, int], list[Hypothesis]]:
+        """The hypotheses of parts, by line and part, searched in batches of similar length."""
         total = sum(len(part.ids) + 1 for part in parts) * search.rows
         on_cpu = self.device.type == "cpu"
         batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // search.rows)
@@ -182,14 +220,40 @@ class Translator:
             return self._search(batch, check, search, first_line)
 
         all_results = on_device(self.device, search_batch, batches)
-        found: dict[tuple[int, int], list[Hypothesis]] = {}
-        for batch, results in zip(batches, all_results, strict=True):
-            for part, hypotheses in zip(batch, results, strict=True):
-                found[part.line, part.index] = hypotheses
-        per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
-        for line, index in sorted(found):
-            per_line[line].append(found[line, index])
-        return [self._join(parts_of_line) for parts_of_line in per_line]
+        return {
+            (part.line, part.index): hypotheses
+            for batch, results in zip(batches, all_results, strict=True)
+            for part, hypotheses in zip(batch, results, strict=True)
+        }
+
+    def _constrained(self, search: Search) -> ConstrainedBeam:
+        """A search like another one for outputs that must contain something."""
+        alike = search if isinstance(search, Beam) else Beam(self.decoding.beam_size, search.length_penalty)
+        symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
+        return ConstrainedBeam(alike.size, alike.length_penalty, alike.n_best, alike.no_repeat_ngram_size, symbols)
+
+    def _terms(self, text: str, glossary: Glossary) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
+
+    def _is_faithful(self, part: _Part, found: dict[tuple[int, int], list[Hypothesis]]) -> bool:
+        """Whether the best output of a part has the placeholders of its source, and no other ones."""
+        ids = found[part.line, part.index][0].ids
+        if not self.tokenizer.has_placeholders:
+            return not placeholders(part.text) or not differences(part.text, self.tokenizer.tgt.decode(ids))
+        return _symbols(ids) == _symbols(part.ids)
+
+    def _with_placeholders(self, part: _Part) -> _Part:
+        """A part whose output must contain the placeholders of its source, as symbols or as they are spelt."""
+        if self.tokenizer.has_placeholders:
+            needed = [(symbol,) for symbol in _symbols(part.ids).elements()]
+        else:
+            needed = [self._spelling(value) for value in placeholders(part.text)]
+        return replace(part, phrases=(*part.phrases, *needed))
+
+    def _spelling(self, value: str) -> tuple[int, ...]:
+        """The tokens of a placeholder, without a space of its own before it."""
+        ids = self.tokenizer.tgt.encode(value)
+        return tuple(ids[1:] if len(ids) > 1 and not self.tokenizer.tgt.decode(ids[:1]) else ids)
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""
@@ -211,18 +275,17 @@ class Translator:
         return ids
 
     def _split(self, line: int, text: str, first_line: int, prefix: list[int]) -> list[_Part]:
-        text = clean(text)
         if not text:
             return []
         ids = self.tokenizer.src.encode(text)
         if len(ids) <= self._max_source:
-            return [_Part(line, 0, ids, prefix)]
+            return [_Part(line, 0, text, ids, prefix)]
         pieces, cut = split_text(text, lambda part: len(self.tokenizer.src.encode(part)), self._max_source)
         if cut:
             number = first_line + line + 1
             self.warn(f"line {number} has a sentence longer than {self._max_source} pieces; translated in parts")
         encode = self.tokenizer.src.encode
-        return [_Part(line, i, encode(piece), [] if i else prefix) for i, piece in enumerate(pieces)]
+        return [_Part(line, i, piece, encode(piece), [] if i else prefix) for i, piece in enumerate(pieces)]
 
     @torch.inference_mode()
     def _search(
@@ -235,6 +298,7 @@ class Translator:
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             prefixes=[part.prefix for part in batch],
+            phrases=[part.phrases for part in batch],
             keys=[f"{first_line + part.line}.{part.index}" for part in batch],
             device=self.device,
         )
@@ -250,25 +314,38 @@ class Translator:
         limit = self.decoding.max_decode_len(len(part.ids), self.model.config.max_seq_len)
         return max(limit, len(part.prefix) + 1)
 
-    def _join(self, parts: list[list[Hypothesis]]) -> Translation:
+    def _join(self, parts: list[list[Hypothesis]], masked: Masked) -> Translation:
         """Joins the parts of one text, rank by rank; a part with fewer hypotheses repeats its last."""
         if not parts:
             return Translation("", alternatives=(Translation(""),))
         count = max(len(hypotheses) for hypotheses in parts)
         ranked = [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(count)]
-        alternatives = tuple(self._detokenized(hypotheses) for hypotheses in ranked)
+        alternatives = tuple(self._detokenized(hypotheses, masked) for hypotheses in ranked)
         best = alternatives[0]
         return Translation(best.text, best.score, best.log_prob, best.tokens, alternatives)
 
-    def _detokenized(self, parts: list[Hypothesis]) -> Translation:
+    def _detokenized(self, parts: list[Hypothesis], masked: Masked) -> Translation:
         vocabulary = self.tokenizer.tgt
         texts = [clean(vocabulary.decode(part.ids)) for part in parts]
         return Translation(
-            text=" ".join(text for text in texts if text),
+            text=masked.unmask(" ".join(text for text in texts if text)),
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
-            tokens=tuple(vocabulary.piece(token) for part in parts for token in part.ids),
+            tokens=tuple(masked.unmask(vocabulary.piece(token)) for part in parts for token in part.ids),
         )
+
+
+def _symbols(ids: list[int]) -> Counter[int]:
+    """How often each symbol of a placeholder is among ids."""
+    return Counter(token for token in ids if token in PLACEHOLDER_IDS)
+
+
+def _checked(text: str, translation: Translation, terms: list[str]) -> Translation:
+    """A translation with what is wrong with its placeholders and terms."""
+    if not translation.text:
+        return translation
+    different = differences(text, translation.text)
+    return replace(translation, lost=different.lost, added=different.added, missed=missed(terms, translation.text))
 
 
 def _shortened(text: str) -> str:

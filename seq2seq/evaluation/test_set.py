@@ -6,11 +6,31 @@ from pathlib import Path
 
 from ...data.batching import make_batch
 from ...data.cleaning import clean
-from ..decoding.translator import Translator
+from ...data.glossary import Glossary
+from ...data.placeholders import placeholders
+from ..decoding.translator import Translation, Translator
 from .loss import SetLoss, evaluate_loss, to_tensors
 from .scores import COMPARED_EXACTLY, Score, score
 
 _CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of what should be in the outputs is there.
+
+    Attributes:
+        count: What is there.
+        total: What should be.
+    """
+
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """In per cent."""
+        return 100 * self.count / self.total
 
 
 @dataclass(frozen=True)
@@ -21,6 +41,8 @@ class TestResult:
         outputs: The translations.
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
+        placeholders: Those of the sources, such as `%s`.
+        terms: Translations that a glossary asks for.
     """
 
     checkpoint: Path
@@ -32,6 +54,8 @@ class TestResult:
     loss_sentences: int
     scores: list[Score]
     outputs: list[str]
+    placeholders: Kept
+    terms: Kept
 
 
 def evaluate_set(
@@ -44,6 +68,7 @@ def evaluate_set(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     no_repeat_ngram_size: int | None = None,
+    glossary: Glossary | None = None,
     device: str = "auto",
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
@@ -57,6 +82,7 @@ def evaluate_set(
         metrics: Names, see `scores.METRICS`.
         checkpoint: `best`, `last` or a step.
         beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
+        glossary: Terms whose translations are given.
         device: `auto`, `cpu`, `cuda` or `mps`.
         warn: Hears of sentences that had to be cut.
         on_done: Told the number of sentences translated so far.
@@ -67,12 +93,12 @@ def evaluate_set(
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
     search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
-    outputs: list[str] = []
+    found: list[Translation] = []
     for start in range(0, len(sources), _CHUNK):
         chunk = sources[start : start + _CHUNK]
-        found = translator.translate(chunk, search=search, first_line=start)
-        outputs.extend(translation.text for translation in found)
-        on_done(len(outputs))
+        found += translator.translate(chunk, search=search, first_line=start, glossary=glossary)
+        on_done(len(found))
+    outputs = [translation.text for translation in found]
     cleaned = [[clean(reference) for reference in refs] for refs in references]
     set_loss, loss_sentences = _loss(translator, sources, [refs[0] for refs in references])
     return TestResult(
@@ -85,13 +111,20 @@ def evaluate_set(
         loss_sentences=loss_sentences,
         scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
         outputs=outputs,
+        placeholders=_kept([len(placeholders(clean(text))) for text in sources], [one.lost for one in found]),
+        terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
     )
+
+
+def _kept(wanted: Sequence[int], missing: Sequence[Sequence[str]]) -> Kept:
+    return Kept(sum(wanted) - sum(map(len, missing)), sum(wanted))
 
 
 def _loss(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> tuple[SetLoss, int]:
     """Loss of the pairs that fit the model whole, and their number."""
     tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1
-    pairs = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in zip(sources, references, strict=True)]
+    masked = [tokenizer.mask_pair(s, t) for s, t in zip(sources, references, strict=True)]
+    pairs = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in masked]
     pairs = sorted((pair for pair in pairs if max(map(len, pair)) <= limit), key=lambda pair: len(pair[1]))
     batches = [make_batch(pairs[i : i + 64]) for i in range(0, len(pairs), 64)]
     tensors = (to_tensors(batch, translator.device) for batch in batches)

@@ -185,11 +185,17 @@ def test_model_knows_no_path(tokenizer: Tokenizer) -> None:
         assert str(path).encode() not in tokenizer.src.model
 
 
+def reservoir(lines: list[str], size: int) -> list[str]:
+    empty = [""] * len(lines)
+    samples, _ = tokenizer_module._sample(zip(lines, empty, strict=True), TokenizerConfig(max_sentences=size))
+    return samples["vocabulary"]
+
+
 def test_sample_is_bounded_even_and_repeatable() -> None:
     lines = [f"line {number}" for number in range(20_000)]
-    sample = tokenizer_module._sample(iter(lines), 1000)
+    sample = reservoir(lines, 1000)
     assert len(sample) == len(set(sample)) == 1000
-    assert sample == tokenizer_module._sample(iter(lines), 1000)
+    assert sample == reservoir(lines, 1000)
     numbers = [int(line.split()[1]) for line in sample]
     for quarter in range(4):
         share = sum(quarter * 5000 <= number < (quarter + 1) * 5000 for number in numbers)

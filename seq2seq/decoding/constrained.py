@@ -1,0 +1,231 @@
+"""Beam search for outputs that contain given phrases: the terms of a glossary, the placeholders of a source."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .config import LENGTH_PENALTY, check_n_best
+from .repeats import forbid_repeats
+from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, check_length_penalty, finished, log_softmax
+
+Phrase = tuple[int, ...]
+MAX_ROWS = 32
+"""Most hypotheses of a sentence, however many phrases it needs."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How much of each phrase a hypothesis has: at most one of them is begun and not complete.
+
+    Attributes:
+        phrases: That the output must contain, each as often as it is here.
+        met: For each phrase, how many of its first tokens have just come, or all of them.
+    """
+
+    phrases: tuple[Phrase, ...]
+    met: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of phrases that are there."""
+        return sum(self.met)
+
+    @property
+    def missing(self) -> int:
+        """Tokens of phrases that are not there yet."""
+        return sum(map(len, self.phrases)) - self.tokens
+
+    def wanted(self) -> set[int]:
+        """Tokens that would bring a hypothesis further: the next one of a phrase begun, or the first of another."""
+        begun = [i for i, met in enumerate(self.met) if 0 < met < len(self.phrases[i])]
+        if begun:
+            return {self.phrases[begun[0]][self.met[begun[0]]]}
+        return {phrase[0] for phrase, met in zip(self.phrases, self.met, strict=True) if not met}
+
+    def after(self, token: int) -> "Progress":
+        """What it becomes with one more token. A phrase that is broken off has to begin anew."""
+        met = list(self.met)
+        for i, phrase in enumerate(self.phrases):
+            if 0 < met[i] < len(phrase):
+                if phrase[met[i]] == token:
+                    met[i] += 1
+                    return replace(self, met=tuple(met))
+                met[i] = 0
+        for i, phrase in enumerate(self.phrases):
+            if not met[i] and phrase[0] == token:
+                met[i] = 1
+                break
+        return replace(self, met=tuple(met))
+
+
+class _Open(NamedTuple):
+    """An unfinished hypothesis."""
+
+    ids: list[int]
+    log_prob: float
+    progress: Progress
+
+
+class _Candidate(NamedTuple):
+    """A hypothesis with one more token."""
+
+    log_prob: float
+    row: int
+    token: int
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class ConstrainedBeam:
+    """Beam search that ends no hypothesis before it has all phrases of its sentence, `Task.phrases`. A `Search`.
+
+    The hypotheses of a sentence are divided among banks: a bank has those with equally many tokens of phrases (dynamic
+    beam allocation, Post and Vilar 2018, arXiv:1804.06609). So those that have not placed a phrase yet compete with
+    one another only, and each is extended by what it lacks as well as by what is likely.
+
+    Args:
+        size: Hypotheses kept for each sentence, more where its phrases have more tokens.
+        length_penalty: Alpha, see `length_normaliser`.
+        n_best: Hypotheses wanted for each sentence, at most `size`.
+        no_repeat_ngram_size: As in `Beam`; a phrase may come again nevertheless.
+        only_in_phrases: Tokens that come nowhere but in a phrase.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    size: int
+    length_penalty: float = LENGTH_PENALTY
+    n_best: int = 1
+    no_repeat_ngram_size: int = 0
+    only_in_phrases: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"the beam size must be at least 1, but is {self.size}")
+        check_n_best(self.n_best, self.size)
+        check_length_penalty(self.length_penalty)
+
+    @property
+    def rows(self) -> int:
+        """Those of a sentence whose phrases are longest."""
+        return max(self.size, MAX_ROWS)
+
+    def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
+        """For each sentence its best hypotheses; one that cannot have all its phrases within its limit comes without.
+
+        See `Search`.
+        """
+        sentences = list(range(len(task.max_lengths)))
+        phrases = [tuple(map(tuple, task.phrases[i])) if task.phrases else () for i in sentences]
+        most = max((sum(map(len, wanted)) for wanted in phrases), default=0)
+        k = min(max(self.size, most + 2), max(MAX_ROWS, self.size))
+        ended: list[list[Hypothesis]] = [[] for _ in sentences]
+        incomplete: list[list[_Open]] = [[] for _ in sentences]
+        beams = [[_Open([], 0.0, Progress(wanted, (0,) * len(wanted)))] for wanted in phrases]
+        last = torch.full((len(sentences),), task.bos_id, device=task.device)
+        ids, position, width = last.unsqueeze(1), 0, 1
+        while sentences:
+            log_probs = log_softmax(step(last, position, state))  # (A * width, V)
+            free = log_probs
+            if self.no_repeat_ngram_size:
+                free = forbid_repeats(log_probs.clone(), ids, self.no_repeat_ngram_size, task, sentences)
+            chosen: list[list[_Candidate]] = []
+            for place, i in enumerate(sentences):
+                rows = slice(place * width, place * width + len(beams[i]))
+                candidates = self._candidates(beams[i], log_probs[rows], free[rows], i, position, task)
+                kept = allocate(candidates, k)
+                for one in kept:
+                    if one.token == task.eos_id:
+                        parent = beams[i][one.row]
+                        ended[i].append(finished(parent.ids, one.log_prob, self.length_penalty))
+                going_on = [one for one in kept if one.token != task.eos_id]
+                if not going_on and not ended[i]:
+                    incomplete[i] = beams[i]
+                chosen.append([] if len(ended[i]) >= k else going_on)
+            for i, kept in zip(sentences, chosen, strict=True):
+                beams[i] = [_Open([*beams[i][c.row].ids, c.token], c.log_prob, c.progress) for c in kept]
+            alive = [place for place, kept in enumerate(chosen) if kept]
+            # The rows of a sentence with fewer hypotheses are filled up with its first one.
+            parents = [place * width + row for place in alive for row in _filled([c.row for c in chosen[place]], k)]
+            tokens = [token for place in alive for token in _filled([c.token for c in chosen[place]], k)]
+            if not alive:
+                break
+            rows_kept = torch.tensor(parents, dtype=torch.long, device=task.device)
+            last = torch.tensor(tokens, dtype=torch.long, device=task.device)
+            ids = torch.cat([ids.index_select(0, rows_kept), last.unsqueeze(1)], dim=1)
+            state.reorder(rows_kept, torch.tensor(alive, dtype=torch.long, device=task.device))
+            sentences = [sentences[place] for place in alive]
+            position, width = position + 1, k
+        return [self._best(ended[i], incomplete[i]) for i in range(len(task.max_lengths))]
+
+    def _candidates(
+        self, beam: list[_Open], log_probs: Tensor, free: Tensor, sentence: int, position: int, task: Task
+    ) -> list[_Candidate]:
+        """The extensions of a sentence's hypotheses that are likely or bring a phrase further.
+
+        Args:
+            beam: The hypotheses.
+            log_probs: (len(beam), V).
+            free: The same, without what must come in a phrase only; may be the same tensor, and is overwritten.
+            sentence: Which one.
+            position: Of the token to be chosen, 0 after bos.
+            task: Has the limits and what outputs begin with.
+        """
+        prefix = task.prefixes[sentence] if task.prefixes else ()
+        if position < len(prefix):
+            only = prefix[position]
+            return [
+                _Candidate(one.log_prob + float(log_probs[row, only]), row, only, one.progress.after(only))
+                for row, one in enumerate(beam)
+            ]
+        room = task.max_lengths[sentence] - position - 1  # tokens that may come before eos
+        wanted = [sorted(one.progress.wanted()) for one in beam]
+        gains = [log_probs[row, tokens].tolist() for row, tokens in enumerate(wanted)]
+        ends = log_probs[:, task.eos_id].tolist()
+        free[:, [*self.only_in_phrases, task.eos_id]] = IMPOSSIBLE
+        values, places = free.topk(min(self.size + 1, free.size(1)), dim=1)
+        found: list[_Candidate] = []
+        for row, (one, likely, tokens) in enumerate(zip(beam, values.tolist(), places.tolist(), strict=True)):
+            extensions = dict(zip(tokens, likely, strict=True)) if room > one.progress.missing else {}
+            if room > 0:
+                extensions |= dict(zip(wanted[row], gains[row], strict=True))
+            if not one.progress.missing:
+                extensions[task.eos_id] = ends[row]
+            found += [
+                _Candidate(one.log_prob + gain, row, token, one.progress.after(token))
+                for token, gain in extensions.items()
+                if gain > IMPOSSIBLE
+            ]
+        return found
+
+    def _best(self, ended: list[Hypothesis], incomplete: list[_Open]) -> list[Hypothesis]:
+        if not ended:  # no room for the phrases
+            longest = sorted(incomplete, key=lambda one: (-one.progress.tokens, -one.log_prob))
+            return [finished(one.ids, one.log_prob, self.length_penalty) for one in longest[: self.n_best]]
+        return sorted(ended, key=lambda hypothesis: -hypothesis.score)[: self.n_best]
+
+
+def allocate(candidates: Sequence[_Candidate], k: int) -> list[_Candidate]:
+    """Chooses k candidates: the best of each bank, then the second best of each, and so on; best first.
+
+    Where there is not room for one of each bank, those with most tokens of phrases come first.
+    """
+    banks: dict[int, list[_Candidate]] = {}
+    for one in sorted(candidates, key=lambda one: -one.log_prob):
+        banks.setdefault(one.progress.tokens, []).append(one)
+    order = [banks[tokens] for tokens in sorted(banks, reverse=True)]
+    chosen = list(_by_turns(order))[:k]
+    return sorted(chosen, key=lambda one: -one.log_prob)
+
+
+def _by_turns(banks: list[list[_Candidate]]) -> Iterator[_Candidate]:
+    for rank in range(max(map(len, banks), default=0)):
+        yield from (bank[rank] for bank in banks if rank < len(bank))
+
+
+def _filled(values: list[int], count: int) -> list[int]:
+    return values + values[:1] * (count - len(values))
