@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import RunConfig, load_config, merge, parse_config
+from ..configs.fine_tuning import fine_tuning
 from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
 from ..data.config import DataConfig
@@ -27,7 +28,8 @@ TEXT_PRESET = "text-100k"
 ENCODER_PRESET = "multi30k-encoder"
 """Preset for going on with a sentence encoder on own pairs."""
 
-_NO_DATA: dict[str, Any] = {key: [] for key in ("src", "tgt", "data", "text", "dev_src", "dev_tgt", "dev", "dev_text")}
+_DATA_KEYS = ("src", "tgt", "data", "text", "dev_src", "dev_tgt", "dev", "dev_text")
+_NO_DATA: dict[str, Any] = {key: [] for key in (*_DATA_KEYS, "replay", "replay_src", "replay_tgt")}
 
 Section = dict[str, Any]
 
@@ -59,6 +61,10 @@ def training_settings(
         DataError: Data of which the preset depends cannot be read.
     """
     data = {key: value for key, value in data.items() if value}
+    if "replay" in data:
+        if init_from is None and not (run and RunDirectory(run).has_begun):
+            raise UsageError("--replay mixes in what an earlier run has learned from: it goes with --init-from")
+        data |= replayed(data["replay"])
     training = {key: value for key, value in training.items() if value is not None}
     own_data = not data.keys().isdisjoint({"src", "tgt", "data", "text"})
     if init_from is not None and config is None and not own_data and not (run and RunDirectory(run).has_begun):
@@ -81,6 +87,27 @@ def training_settings(
         if not overruled and not (vocabulary_given and choice.section == "tokenizer"):
             say(f"  {choice.reason}")
     return settings
+
+
+def replayed(specs: list[str]) -> dict[str, list[str]]:
+    """What `--replay` names; for a run, the data that it was trained on.
+
+    Raises:
+        UsageError: A run has no pairs to mix in.
+    """
+    found: dict[str, list[str]] = {"replay": [], "replay_src": [], "replay_tgt": []}
+    for spec in specs:
+        run = RunDirectory(Path(spec))
+        if not run.has_begun:
+            found["replay"].append(spec)
+            continue
+        data = parse_config(run.settings()).data
+        if not data.src and not data.data:
+            raise UsageError(f"--replay {spec}: that run was not trained on pairs")
+        found["replay"] += data.data
+        found["replay_src"] += data.src
+        found["replay_tgt"] += data.tgt
+    return found
 
 
 def _with_one_length(tree: Section, training: Section) -> Section:
@@ -111,10 +138,18 @@ def _base(
     directory = default_run(None, named) if run is None and (named.src or named.data or named.text) else run
     if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
         return RunDirectory(directory).settings(), None
+    if source is not None and source.get("model", {}).get("architecture") != "encoder_only":
+        corpus = open_corpus(named)
+        count = corpus.count()
+        say(
+            f"{count:,} {corpus.unit}s to train on with: model, vocabulary and decoding of the run to start from, low"
+            " learning rates, until validation stops improving; choose otherwise with --config"
+        )
+        return fine_tuning(source, count), None
     if named.text:
         say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
         return load_config(TEXT_PRESET), None
-    if source is not None and source.get("model", {}).get("architecture") == "encoder_only":
+    if source is not None:
         say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
         return load_config(ENCODER_PRESET), None
     corpus = open_corpus(named)

@@ -53,6 +53,13 @@ def train(
     init_from: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning).")
     ] = None,
+    replay: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC|RUN",
+            help="With --init-from: mix in old data, as in --data or those of a run, so that less is forgotten.",
+        ),
+    ] = None,
     max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")] = None,
     max_time: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")
@@ -98,7 +105,7 @@ def train(
         config=config,
         run=run,
         init_from=init_from,
-        data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column},
+        data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column, "replay": replay},
         training={
             "max_steps": max_steps,
             "max_time": max_time,

@@ -29,6 +29,12 @@ class DataConfig:
     """Text files for a language model, one text per line; `toy` is the toy language's English side."""
     dev_text: list[str] = field(default_factory=list)
     """Validation text of a language model."""
+    replay: list[str] = field(default_factory=list)
+    """Older pairs, in the notation of `data`, that are mixed in so that a model to start from forgets less of them."""
+    replay_src: list[str] = field(default_factory=list)
+    """Older pairs as text files: the source side."""
+    replay_tgt: list[str] = field(default_factory=list)
+    """Line by line the translations of `replay_src`."""
     src_column: str = "src"
     """Column, JSON field or language code that holds the source in `data`."""
     tgt_column: str = "tgt"

@@ -1,5 +1,6 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -13,9 +14,21 @@ from .formats.format import Pair, suffix_of
 from .formats.lines import open_two_files
 from .formats.text import open_text
 
-__all__ = ["Corpus", "Pair", "dev_corpus", "first_pairs", "join_corpora", "open_corpus", "open_spec"]
+__all__ = [
+    "Corpus",
+    "Pair",
+    "dev_corpus",
+    "first_pairs",
+    "join_corpora",
+    "mix",
+    "open_corpus",
+    "open_spec",
+    "replay_corpus",
+]
 
 
+MIXED_IN = 10_000
+"""Older pairs that are mixed in with a smaller number of new ones."""
 MAX_TIMES = 1_000
 """How many times a part of a corpus may be asked for."""
 
@@ -36,6 +49,7 @@ class Corpus:
         quick_count: A quicker way to the number of pairs than reading them, where there is one.
         remarks: What was recognised in it, in lines for people.
         incomplete: It is usual that much of it is not translated yet.
+        repeats: Some of its pairs are in it several times on purpose.
         text_only: The pairs have no source: each is a text for a language model.
     """
 
@@ -45,6 +59,7 @@ class Corpus:
     quick_count: Callable[[], int] | None = None
     remarks: tuple[str, ...] = ()
     incomplete: bool = False
+    repeats: bool = False
     text_only: bool = False
 
     @property
@@ -98,6 +113,53 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
     return _corpus(config, config.dev_src, config.dev_tgt, config.dev, "dev", ("dev-src", "dev-tgt", "dev"))
 
 
+def replay_corpus(config: DataConfig) -> Corpus | None:
+    """The older pairs to mix in, or None if the configuration names none.
+
+    Raises:
+        UsageError: The two lists of files do not match, or the new data are texts without a source.
+    """
+    if config.text and (config.replay or config.replay_src):
+        raise UsageError("--replay mixes in pairs, but the new data are text alone; give older texts to --text, too")
+    flags = ("replay-src", "replay-tgt", "replay")
+    files = _corpus(config, config.replay_src, config.replay_tgt, [], "train", flags)
+    specs = _corpus(config, [], [], config.replay, "train", flags)
+    parts = [part for part in (files, specs) if part is not None]
+    return join_corpora(parts) if parts else None
+
+
+def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
+    """Two corpora in about equal parts: of the older one a sample, the newer one as often as fits.
+
+    Args:
+        new: Each pair is in the mixture, several times if there are few.
+        old: Of it, `MIXED_IN` pairs at random, or as many as there are new ones if these are more.
+        seed: Decides which.
+    """
+    count = new.count()
+    size = max(MIXED_IN, count)
+    sample = _sampled(old, size, seed)
+    times = max(round(min(size, sample.count()) / max(count, 1)), 1)
+    again = new if times == 1 else _repeated(new, times)
+    return replace(join_corpora([again, sample]), name=f"{new.name} with {old.name} mixed in", remarks=new.remarks)
+
+
+def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
+    """So many pairs of a corpus with text on both sides, each equally likely, in their order; held in memory."""
+    rng = random.Random(seed)
+    kept: list[tuple[int, Pair]] = []
+    usable = (pair for pair in corpus.pairs() if pair[0].strip() and pair[1].strip())
+    for number, pair in enumerate(usable):
+        if number < size:
+            kept.append((number, pair))
+        elif (place := rng.randrange(number + 1)) < size:
+            kept[place] = number, pair
+    pairs = [pair for _, pair in sorted(kept)]
+    return replace(
+        corpus, identity=f"{corpus.identity} {size} {seed}", pairs=lambda: iter(pairs), quick_count=lambda: len(pairs)
+    )
+
+
 def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
     skip_bad = config.bad_lines == "skip"
     for spec in specs:
@@ -142,6 +204,7 @@ def _repeated(corpus: Corpus, times: int) -> Corpus:
         identity=f"{corpus.identity} {times}",
         pairs=lambda: chain.from_iterable(corpus.pairs() for _ in range(times)),
         quick_count=lambda: times * corpus.count(),
+        repeats=True,
     )
 
 
@@ -168,6 +231,7 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         lambda: sum(part.count() for part in parts),
         tuple(remark for part in parts for remark in part.remarks),
         any(part.incomplete for part in parts),
+        any(part.repeats for part in parts),
         text_only=parts[0].text_only,
     )
 

@@ -76,7 +76,8 @@ def _split(corpus: Corpus, seed: int) -> _Split:
     size = min(math.ceil(HOLD_OUT_SHARE * usable), HOLD_OUT_PAIRS)
     threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
     held = ranks < threshold
-    return _Split(threshold, np.flatnonzero(held).tolist(), list(compress(corpus.pairs(), held)))
+    pairs = list(compress(corpus.pairs(), held))
+    return _Split(threshold, np.flatnonzero(held).tolist(), list(dict.fromkeys(pairs)) if corpus.repeats else pairs)
 
 
 def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:

@@ -160,12 +160,12 @@ class Translator:
         prefixes: Sequence[str] | str | None = None,
         first_line: int = 0,
         glossary: Glossary | None = None,
+        repair: bool = True,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
 
         Texts longer than the model allows are split at sentence ends and their translations joined. Blank texts give
-        blank translations. A text whose placeholders do not all arrive is searched for once more, by a beam search that
-        ends no output without them; samples are not.
+        blank translations.
 
         Args:
             texts: Any strings.
@@ -177,6 +177,8 @@ class Translator:
                 follows a prefix that is as long as the run's limit for its text.
             first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
             glossary: Terms whose translations are given. Texts that have one are translated by beam search.
+            repair: Where an output has not the placeholders of its text, search once more, by a beam search that ends
+                no output without them. Samples stay as they are.
 
         Raises:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
@@ -198,7 +200,7 @@ class Translator:
         constrained = self._constrained(search)
         found = self._search_all([part for part in parts if not part.phrases], search, first_line)
         found |= self._search_all([part for part in parts if part.phrases], constrained, first_line)
-        if isinstance(search, Greedy | Beam):
+        if repair and isinstance(search, Greedy | Beam):
             again = [self._with_placeholders(part) for part in parts if not self._is_faithful(part, found)]
             found |= self._search_all(again, constrained, first_line)
         per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]

@@ -9,7 +9,7 @@ import torch
 from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.cleaning import clean
-from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, open_corpus
+from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
 from ...data.errors import DataError, UsageError
 from ...data.files import remove_tree, sha256_bytes
 from ...data.holdout import hold_out
@@ -97,7 +97,7 @@ def prepare_data(
             " its scores will look better than they should"
         )
     if saved is None:
-        for doubt in doubts(train_store, len(dev_pairs), settings.training):
+        for doubt in doubts(train_store, len(dev_pairs), settings.training, repeats=train.repeats):
             reporter.warn(doubt)
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 
@@ -111,7 +111,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
-    return train, dev
+    old = replay_corpus(settings.data)
+    return (train if old is None else mix(train, old, seed=settings.training.seed)), dev
 
 
 def _tokenizer(

@@ -130,7 +130,7 @@ class TranslationValidator:
         return [
             translation.text
             for chunk in self._dev.interruptible(chunks)
-            for translation in translator.translate(chunk, beam_size=1)
+            for translation in translator.translate(chunk, beam_size=1, repair=False)
         ]
 
     def _show(self, step: int, result: dict[str, Any], outputs: list[str]) -> None:

@@ -135,7 +135,34 @@ def test_only_what_is_used_of_a_recipe_is_said(choose: Chooser, tmp_path: Path) 
     start_run(tmp_path / "source", choose("tokenizer.vocab_size=777", "model.d_model=64", config="toy"))
     settings = choose(init_from=tmp_path / "source")
     assert (settings.tokenizer.vocab_size, settings.model.d_model) == (777, 64)
-    assert [line.split()[0] for line in choose.said[1:]] == ["dropout", "at"]
+    assert len(choose.said) == 1 and choose.said[0].startswith("500 pairs to train on with: ")
+
+
+def test_training_on_changes_little(choose: Chooser, tmp_path: Path) -> None:
+    source = choose("decoding.length_penalty=1.5", "training.learning_rate=0.004", config="toy", training={"seed": 3})
+    start_run(tmp_path / "source", source)
+    settings = choose(init_from=tmp_path / "source", pairs=400)
+    assert settings.model == source.model and settings.decoding.length_penalty == 1.5
+    training = settings.training
+    assert training.learning_rate == pytest.approx(0.0004) and training.max_steps == 300 and training.patience == 3
+    assert training.seed == 3 and training.max_time is None and training.optimizer == source.training.optimizer
+    assert choose(init_from=tmp_path / "source", pairs=20_000).training.max_steps == 2_750
+    longer = choose("training.learning_rate=0.001", init_from=tmp_path / "source", training={"max_steps": 9})
+    assert (longer.training.max_steps, longer.training.learning_rate) == (9, 0.001)
+
+
+def test_replay_takes_files_or_the_data_of_a_run(choose: Chooser, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    start_run(source, choose(config="toy", data={}))
+    choose.write(30)
+    data = {**choose.files, "replay": ["old.tsv", str(source)]}
+    settings = choose(init_from=source, data=data)
+    assert settings.data.replay == ["old.tsv", "toy"]
+    start_run(tmp_path / "own", choose())
+    settings = choose(init_from=source, data={**choose.files, "replay": [str(tmp_path / "own")]})
+    assert [*settings.data.replay_src, *settings.data.replay_tgt] == [*choose.files["src"], *choose.files["tgt"]]
+    with pytest.raises(UsageError, match="--replay mixes in .* goes with --init-from"):
+        choose(data=data)
 
 
 def test_dropout_follows_from_the_number_of_updates_that_is_asked_for(choose: Chooser) -> None:

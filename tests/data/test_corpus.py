@@ -1,13 +1,15 @@
 """Corpora: put together from the settings, one after another, under an identity that follows their content."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers.tables import LANGUAGES
 
+from tfm.data import corpus as corpus_module
 from tfm.data.config import DataConfig
-from tfm.data.corpus import dev_corpus, open_corpus, open_spec
+from tfm.data.corpus import Corpus, dev_corpus, mix, open_corpus, open_spec, replay_corpus
 from tfm.data.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
@@ -110,3 +112,37 @@ def test_a_file_of_a_known_format_is_never_taken_for_lines(write: Write, name: s
             open_corpus(DataConfig(src=[src], tgt=[tgt]))
     with pytest.raises(UsageError, match="is not plain text: a language model learns from plain text"):
         open_corpus(DataConfig(text=[path]))
+
+
+def numbered(count: int, word: str) -> Corpus:
+    return Corpus(word, f"identity of {word} {count}", lambda: iter([(f"{word} {n}", f"{n}") for n in range(count)]))
+
+
+def test_a_mixture_has_every_new_pair_and_as_many_old_ones_as_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "MIXED_IN", 50)
+    new, old = numbered(12, "new"), numbered(400, "old")
+    mixture = mix(new, old, seed=1)
+    pairs = list(mixture.pairs())
+    old_ones = [pair for pair in pairs if pair[0].startswith("old")]
+    assert len(old_ones) == len(set(old_ones)) == 50 and Counter(pairs) == Counter(old_ones) + Counter(
+        4 * list(new.pairs())
+    )
+    assert len(pairs) == mixture.count() == 50 + 4 * 12 and mixture.repeats
+    assert list(mixture.pairs()) == pairs and mixture.identity == mix(new, old, seed=1).identity
+    assert mixture.identity != mix(new, old, seed=2).identity and set(mix(new, old, seed=2).pairs()) != set(pairs)
+    assert sum(int(pair[0].split()[1]) < 200 for pair in old_ones) in range(15, 36)
+
+
+def test_a_mixture_of_more_new_pairs_than_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "MIXED_IN", 50)
+    new, old = numbered(100, "new"), numbered(30, "old")
+    assert list(mix(new, old, seed=1).pairs()) == [*new.pairs(), *old.pairs()]
+
+
+def test_older_pairs_go_with_pairs_only(write: Write) -> None:
+    path = str(write("old.tsv", "a\tb\n"))
+    assert replay_corpus(DataConfig()) is None
+    both = replay_corpus(DataConfig(replay=[path], replay_src=[path], replay_tgt=[path]))
+    assert both is not None and both.count() == 2
+    with pytest.raises(UsageError, match="text alone"):
+        replay_corpus(DataConfig(text=["x.txt"], replay=[path]))

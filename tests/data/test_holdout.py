@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
-from tfm.data.corpus import Corpus, Pair
+from tfm.data.config import DataConfig
+from tfm.data.corpus import Corpus, Pair, open_spec
 from tfm.data.holdout import HOLD_OUT_PAIRS, hold_out
 
 BuildCorpus = Callable[[list[Pair]], Corpus]
@@ -120,3 +121,12 @@ def test_of_a_file_that_is_mostly_untranslated_a_part_of_what_is_translated_is_h
     rest, held_out = hold_out(Corpus("app.po", "1", lambda: iter(pairs), incomplete=True), seed=1)
     assert held_out.count() == 5
     assert sum(pair != ("", "") for pair in rest.pairs()) == 95
+
+
+def test_what_is_in_a_corpus_several_times_is_held_out_once(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"source {n}\ttarget {n}\n" for n in range(100)))
+    rest, held_out = hold_out(open_spec(f"{path}=3", DataConfig()), seed=1)
+    pairs = list(held_out.pairs())
+    assert 1 <= len(pairs) == len(set(pairs)) and not set(pairs) & set(rest.pairs())
+    assert len(list(rest.pairs())) == 3 * (100 - len(pairs))
