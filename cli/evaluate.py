@@ -22,6 +22,7 @@ from .options import (
     Src,
     SrcColumn,
     TgtColumn,
+    named_columns,
 )
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def evaluate(
         if name not in METRICS:
             raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
     console = Console()
-    columns = {"src_column": src_column, "tgt_column": tgt_column}
-    named = {key: name for key, name in columns.items() if name is not None}
+    named = named_columns(src_column, tgt_column)
     if hyp:
         making = {
             "--run": run,

@@ -24,15 +24,22 @@ class Faults:
         self._placeholders: list[str] = []
         self._terms: list[str] = []
 
-    def note(self, translations: Sequence["Translation"], first: int) -> None:
-        """Looks at translations, the first of which is that of text `first`, counted from 0."""
+    def note(self, translations: Sequence["Translation"], first: int, texts: Sequence[str] = ()) -> None:
+        """Looks at translations.
+
+        Args:
+            translations: What was found.
+            first: Number of the text of the first one, counted from 0.
+            texts: All texts, where they have no numbers that a person could find them by.
+        """
         for number, one in enumerate(translations, start=first + 1):
+            place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
             different = [("lost", one.lost), ("added", one.added)]
             said = ", ".join(f"{what} {' '.join(values)}" for what, values in different if values)
             if said:
-                self._placeholders.append(f"{self._place} {number} {said}")
+                self._placeholders.append(f"{place} {said}")
             if one.missed:
-                self._terms.append(f"{self._place} {number} {', '.join(one.missed)}")
+                self._terms.append(f"{place} {', '.join(one.missed)}")
 
     def report(self, console: Console) -> None:
         """Warns of what was found."""

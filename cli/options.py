@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..data.config import DataConfig
 
 Run = Annotated[
     Path | None,
@@ -82,3 +85,18 @@ TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likelies
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
+
+
+def named_columns(src_column: str | None, tgt_column: str | None) -> dict[str, str]:
+    """Those of the two options that were given, by the name of their setting."""
+    given = {"src_column": src_column, "tgt_column": tgt_column}
+    return {key: name for key, name in given.items() if name is not None}
+
+
+def data_settings(src_column: str | None, tgt_column: str | None) -> "DataConfig":
+    """How a file is to be read."""
+    from dataclasses import replace
+
+    from ..data.config import DataConfig
+
+    return replace(DataConfig(), **named_columns(src_column, tgt_column))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
+from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus
@@ -54,10 +54,11 @@ def tokenize(
     if any(paths.values()):
         if output.exists():
             raise UsageError(f"{output} exists already; remove it or name another --output")
-        columns = {"src_column": src_column, "tgt_column": tgt_column}
-        named = {key: name for key, name in columns.items() if name is not None}
         settings = parse_config(
-            {"data": paths | named, "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate}}
+            {
+                "data": paths | named_columns(src_column, tgt_column),
+                "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate},
+            }
         )
         corpus = _corpus(settings)
         for remark in corpus.remarks:

@@ -20,7 +20,9 @@ from .options import (
     NoRepeatNgramSize,
     Run,
     Seed,
+    SrcColumn,
     Temperature,
+    TgtColumn,
     TopK,
     TopP,
 )
@@ -37,11 +39,20 @@ def translate(
     run: Run = None,
     checkpoint: Checkpoint = "best",
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line.")
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
+            ".jsonl), in which what is empty is filled in.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
     ] = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
@@ -64,17 +75,22 @@ def translate(
     tfm translate --input test.en --output test.de
 
     cat test.en | tfm translate > test.de
+
+    tfm translate --input app.po --output app.de.po
     """
     del debug
+    from ..data.documents import is_document, open_document
     from ..data.errors import DataError, UsageError
     from ..data.files import OutputFile
     from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
     from ..seq2seq.interrupts import Interrupts
     from .console import Console
+    from .documents import translate_document
     from .faults import Faults
     from .libraries import importing
     from .lines import line_chunks, write_results
+    from .options import data_settings
     from .runs import find_run
     from .sampling import make_sample
 
@@ -91,6 +107,12 @@ def translate(
     if sample and glossary:
         raise UsageError("--sample draws freely, so it cannot keep the terms of a --glossary; leave one of them out")
     terms = Glossary.load(glossary) if glossary else None
+    document = None
+    if input_ and is_document(input_):
+        if json_ or prefix:
+            raise UsageError(f"{input_} is translated in place; --json and --prefix are for lines")
+        document = open_document(input_, output, data_settings(src_column, tgt_column))
+        console.say(document.remark)
     directory = find_run(run, console)
     faults = Faults()
     with Interrupts():
@@ -99,14 +121,22 @@ def translate(
             from ..seq2seq.device import keep_freed_memory
 
         keep_freed_memory()
-        chunks = line_chunks(text, input_, console)
+        chunks = line_chunks(text, input_, console) if document is None else ()
         translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
         search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
         if sampling is not None:
             search = replace(sampling, length_penalty=search.length_penalty)
 
+        def translations(texts: list[str], first_line: int) -> "list[Translation]":
+            return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
+
+        if document is not None:
+            assert output is not None  # or it would not have been opened
+            translate_document(document, translations, output, console)
+            return
+
         def translate_chunk(texts: list[str], first_line: int) -> list[str]:
-            found = translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
+            found = translations(texts, first_line)
             faults.note(found, first_line)
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 

@@ -109,6 +109,11 @@ class Differences:
 
 
 def differences(source: str, translation: str) -> Differences:
-    """Compares the placeholders of two texts; their order is free."""
-    wanted, found = Counter(placeholders(source)), Counter(placeholders(translation))
-    return Differences(tuple((wanted - found).elements()), tuple((found - wanted).elements()))
+    """Compares the placeholders of two texts; their order is free, and letters may follow one in a translation."""
+    wanted = Counter(placeholders(source))
+    lost, rest = Counter[str](), translation
+    for value in sorted(wanted, key=len, reverse=True):  # one may be part of another
+        there = min(rest.count(value), wanted[value])
+        rest = rest.replace(value, " ", there)
+        lost[value] = wanted[value] - there
+    return Differences(tuple(value for value in wanted for _ in range(lost[value])), tuple(placeholders(rest)))

@@ -46,7 +46,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     layout = layout_of(path, config)
     src, tgt = _places(path, layout, config)
     header_is_next = layout.has_header
-    for line, row in _rows(path, config, layout.delimiter):
+    for line, row in table_rows(path, config, layout.delimiter):
         if not row:
             yield "", ""
         elif header_is_next:
@@ -134,11 +134,16 @@ def _chosen_delimiter(path: Path, config: DataConfig) -> str | None:
 def _first_rows(path: Path, config: DataConfig, delimiter: str) -> list[list[str]]:
     found: list[Row] = []
     with contextlib.suppress(DataError):  # a quote that is never closed: said when all of it is read
-        found.extend(islice(_rows(path, config, delimiter), ROWS_LOOKED_AT))
+        found.extend(islice(table_rows(path, config, delimiter), ROWS_LOOKED_AT))
     return [row for _, row in found if row]
 
 
-def _rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
+def table_rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
+    """All rows, a header included.
+
+    Raises:
+        DataError: The file cannot be read, or a quote is not closed.
+    """
     lines = (
         "\n" if number == 0 and _CHOICE.fullmatch(line) else f"{line}\n"
         for number, line in enumerate(_lines(path, config))

@@ -18,9 +18,20 @@ _CHARSET = re.compile(rb'charset=([\w.:-]+?)(?:\\n|")')
 
 def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Each message and its translation; an empty pair where it is missing, fuzzy or obsolete."""
+    del config
+    messages = open_po(path)
+    for message in messages:
+        yield from _pairs(message, plural_forms(messages)) if message.translated() else [("", "")]
+
+
+def open_po(path: Path) -> Any:
+    """The content of a PO file.
+
+    Raises:
+        DataError: It cannot be read, or has no message.
+    """
     import polib
 
-    del config
     text = _text(path)
     for number, line in enumerate(text.split("\n"), start=1):
         if _UNCLOSED.fullmatch(line):  # polib would cut a letter off
@@ -33,8 +44,7 @@ def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
         raise DataError(f"{path}:{int(line[1]) - 1 if line else 1}: no valid gettext file") from error
     if not len(messages):
         raise DataError(f"{path} has no message")
-    for message in messages:
-        yield from _pairs(message, _forms(messages)) if message.translated() else [("", "")]
+    return messages
 
 
 def _text(path: Path) -> str:
@@ -65,10 +75,10 @@ def read_mo(path: Path, config: DataConfig) -> Iterator[Pair]:
     except Exception as error:  # polib raises whatever its unpacking meets in a damaged file
         raise DataError(f"cannot read {path}: {first_line(error)}") from error
     for message in messages:
-        yield from _pairs(message, _forms(messages))
+        yield from _pairs(message, plural_forms(messages))
 
 
-def _forms(messages: Any) -> tuple[int, int]:
+def plural_forms(messages: Any) -> tuple[int, int]:
     """Which translations of a message with a plural go with one thing, and with a great many."""
     rule = re.search(r"plural\s*=\s*([^;]+)", messages.metadata.get("Plural-Forms", ""))
     try:

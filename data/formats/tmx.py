@@ -32,7 +32,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         variants = _variants(element)
         met.update(code for code, _ in variants)
         if languages is None and len({code for code, _ in variants}) > 1:
-            languages = _languages(path, [code for code, _ in variants], header)
+            languages = languages_of(path, [code for code, _ in variants], header)
         src, tgt = (_in_language(variants, one) for one in languages) if languages else ([], [])
         found = found or bool(src and tgt)
         if src and tgt:
@@ -59,7 +59,7 @@ def _variants(unit: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _languages(path: Path, codes: list[str], header: str) -> Languages:
+def languages_of(path: Path, codes: list[str], header: str) -> Languages:
     """The two languages of a unit, regions of the same language as one where that leaves two."""
     different = list(dict.fromkeys(re.split("[-_]", code)[0].lower() for code in codes))
     if len(different) == 1:  # from one region to another

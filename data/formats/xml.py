@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html.entities import html5
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import DataError
 from ..reading import open_bytes
@@ -11,6 +11,7 @@ from .format import first_line
 
 _ALONE = frozenset({"ph", "x", "ut"})
 """Codes that neither open nor close anything."""
+_SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -28,13 +29,36 @@ def elements(path: Path, names: set[str]) -> Iterator[Any]:
     with open_bytes(path, text=False) as file:
         try:
             tags = [f"{{*}}{name}" for name in sorted(names)]
-            safe: Any = {"resolve_entities": False, "no_network": True, "load_dtd": False}
-            for _, element in etree.iterparse(file, tag=tags, **safe):
+            for _, element in etree.iterparse(file, tag=tags, **_SAFE):
                 yield element
                 _forget(element)
         except etree.XMLSyntaxError as error:
-            problem = first_line(error).partition(", line ")[0]
-            raise DataError(f"{path}:{error.lineno or 1}: not well-formed XML: {problem}") from error
+            raise _not_well_formed(path, error) from error
+
+
+def parse_tree(path: Path) -> Any:
+    """The whole of a file, to be written again; see `elements` for what is not done with it.
+
+    Raises:
+        DataError: The file cannot be read, or is not well-formed.
+    """
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    with open_bytes(path, text=False) as file:
+        try:
+            return etree.parse(file, etree.XMLParser(**_SAFE, strip_cdata=False))
+        except etree.XMLSyntaxError as error:
+            raise _not_well_formed(path, error) from error
+
+
+def write_tree(tree: Any, stream: IO[bytes]) -> None:
+    """Writes a file in the encoding that it had."""
+    tree.write(stream, encoding=tree.docinfo.encoding or "utf-8", xml_declaration=True)
+
+
+def _not_well_formed(path: Path, error: Any) -> DataError:
+    problem = first_line(error).partition(", line ")[0]
+    return DataError(f"{path}:{error.lineno or 1}: not well-formed XML: {problem}")
 
 
 def _forget(element: Any) -> None:

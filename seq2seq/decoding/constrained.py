@@ -121,8 +121,8 @@ class ConstrainedBeam:
         """
         sentences = list(range(len(task.max_lengths)))
         phrases = [tuple(map(tuple, task.phrases[i])) if task.phrases else () for i in sentences]
-        most = max((sum(map(len, wanted)) for wanted in phrases), default=0)
-        k = min(max(self.size, most + 2), max(MAX_ROWS, self.size))
+        sizes = [self._size_for(wanted) for wanted in phrases]
+        k = max(sizes, default=1)
         ended: list[list[Hypothesis]] = [[] for _ in sentences]
         incomplete: list[list[_Open]] = [[] for _ in sentences]
         beams = [[_Open([], 0.0, Progress(wanted, (0,) * len(wanted)))] for wanted in phrases]
@@ -137,7 +137,7 @@ class ConstrainedBeam:
             for place, i in enumerate(sentences):
                 rows = slice(place * width, place * width + len(beams[i]))
                 candidates = self._candidates(beams[i], log_probs[rows], free[rows], i, position, task)
-                kept = allocate(candidates, k)
+                kept = allocate(candidates, sizes[i])
                 for one in kept:
                     if one.token == task.eos_id:
                         parent = beams[i][one.row]
@@ -145,7 +145,7 @@ class ConstrainedBeam:
                 going_on = [one for one in kept if one.token != task.eos_id]
                 if not going_on and not ended[i]:
                     incomplete[i] = beams[i]
-                chosen.append([] if len(ended[i]) >= k else going_on)
+                chosen.append([] if len(ended[i]) >= sizes[i] else going_on)
             for i, kept in zip(sentences, chosen, strict=True):
                 beams[i] = [_Open([*beams[i][c.row].ids, c.token], c.log_prob, c.progress) for c in kept]
             alive = [place for place, kept in enumerate(chosen) if kept]
@@ -161,6 +161,10 @@ class ConstrainedBeam:
             sentences = [sentences[place] for place in alive]
             position, width = position + 1, k
         return [self._best(ended[i], incomplete[i]) for i in range(len(task.max_lengths))]
+
+    def _size_for(self, phrases: tuple[Phrase, ...]) -> int:
+        """Hypotheses kept for a sentence, whatever the others of its batch need."""
+        return max(self.size, min(sum(map(len, phrases)) + 2, MAX_ROWS))
 
     def _candidates(
         self, beam: list[_Open], log_probs: Tensor, free: Tensor, sentence: int, position: int, task: Task

@@ -344,8 +344,6 @@ def _symbols(ids: list[int]) -> Counter[int]:
 
 def _checked(text: str, translation: Translation, terms: list[str]) -> Translation:
     """A translation with what is wrong with its placeholders and terms."""
-    if not translation.text:
-        return translation
     different = differences(text, translation.text)
     return replace(translation, lost=different.lost, added=different.added, missed=missed(terms, translation.text))
 

@@ -161,7 +161,7 @@ def test_replay_takes_files_or_the_data_of_a_run(choose: Chooser, tmp_path: Path
     start_run(tmp_path / "own", choose())
     settings = choose(init_from=source, data={**choose.files, "replay": [str(tmp_path / "own")]})
     assert [*settings.data.replay_src, *settings.data.replay_tgt] == [*choose.files["src"], *choose.files["tgt"]]
-    with pytest.raises(UsageError, match="--replay mixes in .* goes with --init-from"):
+    with pytest.raises(UsageError, match=r"--replay mixes in .* goes with --init-from"):
         choose(data=data)
 
 

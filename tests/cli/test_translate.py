@@ -59,7 +59,7 @@ def test_pipes_are_utf8_whatever_the_environment_says(tfm: Tfm, tiny_run: Path) 
     assert json.loads(done.stdout.decode("utf-8"))["source"] == "日本 „Tür“"
 
 
-@pytest.mark.parametrize("name", ["app.po", "film.srt", "table.csv"])
+@pytest.mark.parametrize("name", ["app.mo", "page.html", "text.docx"])
 def test_a_file_of_a_known_format_is_not_translated_line_by_line(
     tfm: Tfm, tiny_run: Path, tmp_path: Path, name: str
 ) -> None:
@@ -68,6 +68,49 @@ def test_a_file_of_a_known_format_is_not_translated_line_by_line(
     assert done.returncode == 2
     assert f"{name} is not plain text: its lines are not sentences" in error_of(done)
     assert not (tmp_path / "out.txt").exists()
+
+
+def test_a_document_is_filled_in(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(
+        tmp_path / "app.po", ['msgid "one two three four five six"', 'msgstr ""', "", 'msgid "three"', 'msgstr "drei"']
+    )
+    done = tfm("translate", "--run", tiny_run, "--input", "app.po", "--output", "out.po")
+    assert done.returncode == 0 and done.stdout == b"", error_of(done)
+    text, said = (tmp_path / "out.po").read_text(), error_of(done)
+    assert (
+        "app.po: 1 of 2 messages are empty or fuzzy" in said and "out.po: 1 filled in by machine; review them" in said
+    )
+    assert "#, fuzzy" in text and 'msgstr "drei"' in text and text.count("machine translation, not reviewed") == 1
+
+
+def test_a_column_is_filled_in(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.csv", ["id,english,german", "1,one two,eins zwei", '2,"three, four",'])
+    columns = ["--src-column", "english", "--tgt-column", "german"]
+    done = tfm("translate", "--run", tiny_run, "--input", "t.csv", "--output", "out.csv", *columns)
+    assert done.returncode == 0, error_of(done)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[:2] == ["id,english,german", "1,one two,eins zwei"]
+    assert lines[2].startswith('2,"three, four",') and len(lines[2]) > len('2,"three, four",')
+
+
+def test_terms_of_a_glossary_are_kept_and_scored(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "terms.tsv", ["two\tzehn zehn", "six\tsechs"])
+    done = tfm("translate", "--run", tiny_run, "--glossary", "terms.tsv", "one two three", "one")
+    assert done.returncode == 0 and "zehn zehn" in done.stdout.decode().splitlines()[0], error_of(done)
+    write_lines(tmp_path / "test.tsv", ["one two\tzwei eins", "two two\tzwei zwei"])
+    flags = ["--run", tiny_run, "--data", "test.tsv", "--glossary", "terms.tsv"]
+    done = tfm("evaluate", *flags)
+    assert "terms of the glossary: 3 of 3 kept (100.00 %)" in done.stdout.decode(), error_of(done)
+    found = json.loads(tfm("evaluate", *flags, "--json").stdout)
+    assert found["terms"] == {"kept": 3, "of": 3} and found["placeholders"] == {"kept": 0, "of": 0}
+
+
+def test_placeholders_that_samples_lose_are_told(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "one %s two", "one")
+    assert "%s" in done.stdout.decode() and not done.stderr, error_of(done)
+    done = tfm("translate", "--run", tiny_run, "--sample", "--json", "one %s two", "one")
+    assert "1 translation with other placeholders than the source: line 1 lost %s" in error_of(done)
+    assert [json.loads(line).get("lost") for line in done.stdout.splitlines()] == [["%s"], None]
 
 
 def test_json_lines_with_alternatives_and_scores(tfm: Tfm, tiny_run: Path) -> None:
@@ -135,6 +178,12 @@ def test_sampling_repeats_with_its_seed(tfm: Tfm, tiny_run: Path) -> None:
         (["--prefix", "é" * 500, "x"], 3, "but this model writes at most"),
         (["--input", "missing.txt"], 3, "cannot read missing.txt: no such file"),
         (["--input", "in.txt", "x"], 2, "not both"),
+        (["--input", "app.po"], 2, "name the file to write, --output FILE.po"),
+        (["--input", "app.po", "--output", "x.txt"], 2, "the --output must end in .po"),
+        (["--input", "app.po", "--output", "x.po", "--json"], 2, "--json and --prefix are for lines"),
+        (["--input", "missing.po", "--output", "x.po"], 3, "cannot read missing.po: no such file"),
+        (["--sample", "--glossary", "terms.tsv", "x"], 2, "--sample draws freely"),
+        (["--glossary", "missing.tsv", "x"], 3, "cannot read missing.tsv"),
         (["--checkpoint", "7", "x"], 4, "no checkpoint '7'"),
         (["--device", "abacus", "x"], 2, "device must be"),
         (["--output", "no/such/folder/out.txt", "x"], 5, "cannot write"),

@@ -91,3 +91,5 @@ def test_differences() -> None:
     found = differences("%s %s {a}", "%s {b}")
     assert found == Differences(("%s", "{a}"), ("{b}",))
     assert str(found) == "lost %s {a}, added {b}"
+    assert not differences("%s files", "%sdateien") and differences("%(s)s %s", "%(s)s").lost == ("%s",)
+    assert differences("https://a.org https://a.org/b", "https://a.org/b").lost == ("https://a.org",)

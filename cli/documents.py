@@ -1,0 +1,48 @@
+"""`tfm translate` of a document: what is empty in it is filled in."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..data.documents.document import Document
+from ..data.files import BinaryOutputFile
+from .console import Console
+from .faults import Faults
+
+if TYPE_CHECKING:
+    from ..seq2seq.decoding import Translation
+
+CHUNK_TEXTS = 200
+"""Texts translated together: few enough for a bar that moves."""
+
+
+def translate_document(
+    document: Document, translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
+) -> None:
+    """Fills a document and writes it.
+
+    Args:
+        document: To fill.
+        translate: From texts, and the number of the first of them, to translations.
+        output: Where the document goes.
+        console: Sees the progress, and hears what was left and what is wrong with placeholders and terms.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
+    texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
+    with BinaryOutputFile(output) as stream:
+        bar = console.progress("translating", len(texts), "text")
+        for first in range(0, len(texts), CHUNK_TEXTS):
+            found = translate(texts[first : first + CHUNK_TEXTS], first)
+            faults.note(found, first, texts)
+            outputs += [one.text for one in found]
+            bar.update(len(outputs))
+        bar.close()
+        left = document.fields.fill(outputs)
+        document.save(stream)
+    filled = len(document.fields) - left
+    console.say(f"{output}: {filled:,} filled in by machine; review them")
+    if left:
+        console.warn(f"{left:,} left as they were: markup inside the text did not arrive, or nothing came out")
+    faults.report(console)

@@ -1,0 +1,71 @@
+"""Subtitles in SRT and WebVTT: the text of each cue is translated; numbers, times and settings stay.
+
+The formats have no mark for what nobody has reviewed.
+"""
+
+import re
+import textwrap
+from pathlib import Path
+from typing import IO
+
+from ..config import DataConfig
+from ..errors import DataError
+from ..reading import read_lines
+from .document import Fields
+
+_TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
+
+
+class SubtitleDocument:
+    """Translates every cue. The lines of a cue are one text, unless each is what somebody else says (`- Yes.`).
+
+    Args:
+        path: The file.
+        config: Not needed.
+
+    Raises:
+        DataError: It cannot be read, or has no cue.
+    """
+
+    def __init__(self, path: Path, config: DataConfig) -> None:
+        del config
+        self._lines: list[str | None] = [line or "" for line in read_lines(path)]
+        self.fields = Fields()
+        cues = 0
+        lines = [line or "" for line in self._lines]
+        for number, line in enumerate(lines):
+            if _TIME.fullmatch(line):
+                cues += 1
+                self._add(lines, number + 1)
+        if not cues:
+            raise DataError(f"{path} has no cue: no line such as 00:00:01,000 --> 00:00:02,500")
+        self.remark = f"{path}: {cues:,} cues"
+
+    def _add(self, lines: list[str], first: int) -> None:
+        last = first
+        while last < len(lines) and lines[last].strip():
+            last += 1
+        spoken = [line.strip() for line in lines[first:last]]
+        if len(spoken) > 1 and all(line.startswith(("-", "–", "—")) for line in spoken):
+            for number, line in enumerate(spoken, start=first):
+                self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
+        elif spoken:
+            self._add_lines(first, last, "", " ".join(spoken))
+
+    def _add_lines(self, first: int, last: int, before: str, text: str) -> None:
+        self.fields.add(text, lambda translation: self._put(first, last, before + translation))
+
+    def _put(self, first: int, last: int, text: str) -> bool:
+        """Puts a text in the place of lines, in about equally long ones."""
+        count = last - first
+        width = max(-(-len(text) // count), max(map(len, text.split()), default=1))
+        lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        while len(lines) > count:
+            width += 1
+            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        self._lines[first:last] = [*lines, *[None] * (count - len(lines))]
+        return True
+
+    def save(self, stream: IO[bytes]) -> None:
+        """Writes the file in UTF-8."""
+        stream.writelines(f"{line}\n".encode() for line in self._lines if line is not None)

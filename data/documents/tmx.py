@@ -1,0 +1,84 @@
+"""Translation memories in TMX: units that lack a variant of the target language get one."""
+
+from pathlib import Path
+from typing import IO, Any
+
+from ..config import DataConfig
+from ..errors import DataError
+from ..formats.tmx import CODES, languages_of
+from ..formats.xml import XML_LANG, children, parse_tree, same_language, write_tree
+from .document import Fields
+from .inline import Inline
+
+CREATOR = "MT!"
+"""What translation tools write where a machine has translated."""
+
+
+class TmxDocument:
+    """Adds variants to units.
+
+    Args:
+        path: The file.
+        config: `src_column` and `tgt_column` name the languages; else they are those of the first unit with two.
+
+    Raises:
+        DataError: It cannot be read, or its languages cannot be told.
+    """
+
+    def __init__(self, path: Path, config: DataConfig) -> None:
+        self._tree = parse_tree(path)
+        self.fields = Fields()
+        root = self._tree.getroot()
+        units = list(root.iter("{*}tu"))
+        src, tgt = _languages(path, root, units, config)
+        for unit in units:
+            sources = _variants(unit, src)
+            if sources and not any("".join(one.itertext()).strip() for one in _variants(unit, tgt)):
+                self._add(unit, sources[0], tgt)
+        if not any(_variants(unit, src) for unit in units):
+            raise DataError(f"{path}: no unit has the language {src}; name two: --src-column en --tgt-column de")
+        self.remark = f"{path}: {len(self.fields):,} of {len(units):,} units have {src} and lack {tgt}"
+
+    def _add(self, unit: Any, segment: Any, language: str) -> None:
+        inline = Inline(segment, CODES)
+
+        def put(text: str) -> bool:
+            variant = segment.getparent().makeelement(segment.getparent().tag, {XML_LANG: language})
+            variant.attrib.update({"creationid": CREATOR, "creationtool": "tfm"})
+            new = segment.makeelement(segment.tag)
+            variant.append(new)
+            if not inline.put(text, new):
+                return False
+            for empty in [one.getparent() for one in _variants(unit, language)]:
+                unit.remove(empty)
+            variant.tail = unit[-1].tail
+            unit[-1].tail = segment.getparent().tail
+            unit.append(variant)
+            return True
+
+        self.fields.add(inline.text, put)
+
+    def save(self, stream: IO[bytes]) -> None:
+        """Writes the file."""
+        write_tree(self._tree, stream)
+
+
+def _variants(unit: Any, language: str) -> list[Any]:
+    """The segments of a unit in a language."""
+    return [
+        segment
+        for variant in children(unit, "tuv")
+        if same_language(variant.get(XML_LANG) or variant.get("lang") or "", language)
+        for segment in children(variant, "seg")
+    ]
+
+
+def _languages(path: Path, root: Any, units: list[Any], config: DataConfig) -> tuple[str, str]:
+    if (config.src_column, config.tgt_column) != ("src", "tgt"):
+        return config.src_column, config.tgt_column
+    header = next((one.get("srclang", "") for one in root.iter("{*}header")), "")
+    for unit in units:
+        codes = [variant.get(XML_LANG) or variant.get("lang") or "" for variant in children(unit, "tuv")]
+        if len(set(codes)) > 1:
+            return languages_of(path, codes, header)
+    raise DataError(f"{path}: every unit has one language only; name two: --src-column en --tgt-column de")
