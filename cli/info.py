@@ -7,7 +7,7 @@ from .options import Debug, Json, Run
 
 
 def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
-    """Describe a run: model, vocabulary, checkpoints and their scores."""
+    """Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help."""
     del debug
     from ..seq2seq.runs.directory import RunDirectory
     from .console import Console
@@ -26,10 +26,12 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
             print("checkpoints")
             for checkpoint in value:
                 print("  " + _checkpoint_line(checkpoint))
+        elif key == "verdict":
+            print("verdict\n" + "\n".join(f"  {line}" for line in value))
         elif isinstance(value, dict):
             known = {name: item for name, item in value.items() if item is not None}
             print(f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in known.items()))
-        else:
+        elif value is not None:
             print(f"{key:<12} {value:,}" if isinstance(value, int) else f"{key:<12} {value}")
 
 

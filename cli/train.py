@@ -143,6 +143,8 @@ def train(
             ) from error
     if result is None:
         return
+    for line in result.verdict:
+        console.say(line)
     if result.already_finished:
         console.say(f"{directory} is already finished at step {result.step:,}; {result.how_to_go_on}")
     else:

@@ -13,6 +13,7 @@
 Nothing here needs torch.
 """
 
+import math
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -258,13 +259,13 @@ class RunDirectory:
         newest_first = self.checkpoints()[::-1]
         if which == "last":
             return newest_first
-        scores: dict[Path, float | None] = {}
+        states: dict[Path, dict[str, Any]] = {}
         for directory in newest_first:
             try:
-                scores[directory] = read_state(directory).get("score")
+                states[directory] = read_state(directory)
             except ModelError as error:
                 problems[directory] = str(error)
-        return _best_first(scores) + [path for path, score in scores.items() if score is None]
+        return _best_first(states) + [path for path, state in states.items() if state.get("score") is None]
 
     def prune(self, *, keep: int) -> None:
         """Removes old checkpoints: all but the newest `keep` and the best of them all.
@@ -275,14 +276,14 @@ class RunDirectory:
         for path in self.checkpoints():
             if path not in self._damage:
                 self.examine(path)
-        scores: dict[Path, float | None] = {}
+        states: dict[Path, dict[str, Any]] = {}
         for path in self.checkpoints():
             if not self._damage[path]:
                 try:
-                    scores[path] = read_state(path).get("score")
+                    states[path] = read_state(path)
                 except ModelError as error:  # it has been damaged since
                     self._damage[path] = str(error)
-        sound, best = list(scores), next(iter(_best_first(scores)), None)
+        sound, best = list(states), next(iter(_best_first(states)), None)
         for directory in sound[:-keep]:
             if directory != best:
                 remove_tree(directory)
@@ -299,14 +300,23 @@ def refuse_two_tokenizers(given: Path | None, init_from: Path | None) -> None:
 
 
 def best_checkpoint(checkpoints: list[Path]) -> Path | None:
-    """The one whose validation scored highest, the earliest of equals; None if none was validated."""
-    return next(iter(_best_first({path: read_state(path).get("score") for path in checkpoints})), None)
+    """The one whose validation scored highest; None if none was validated. Of equals, see `_best_first`."""
+    return next(iter(_best_first({path: read_state(path) for path in checkpoints})), None)
 
 
-def _best_first(scores: Mapping[Path, float | None]) -> list[Path]:
-    """The checkpoints that were validated, highest score first, the earlier of equals."""
-    scored = {path: score for path, score in scores.items() if score is not None}
-    return sorted(scored, key=lambda path: (-scored[path], checkpoint_step(path)))
+def _best_first(states: Mapping[Path, dict[str, Any]]) -> list[Path]:
+    """The checkpoints that were validated, highest score first; of equals the one with the lowest loss, the earliest.
+
+    Args:
+        states: What `state.json` of each says. Those of earlier versions have no loss.
+    """
+    scored = {path: state for path, state in states.items() if state.get("score") is not None}
+
+    def rank(path: Path) -> tuple[float, float, int]:
+        loss = scored[path].get("loss")
+        return -scored[path]["score"], math.inf if loss is None else loss, checkpoint_step(path)
+
+    return sorted(scored, key=rank)
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:

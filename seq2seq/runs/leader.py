@@ -20,6 +20,7 @@ from ..training.progress import Progress
 from ..training.schedule import length_matters_after, same_up_to
 from .assemble import build_trainer
 from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
+from .describe import run_verdict
 from .directory import RunDirectory, check_tokenizer
 from .log import RunLog
 from .machine import COUNTED, masking, objective_of
@@ -41,6 +42,7 @@ class TrainingResult:
         best_step, best_score: Where validation scored highest.
         stopped_early: Validation had stopped improving.
         use: What to do with the model.
+        verdict: How good it is and what would help, in lines for people.
         how_to_go_on: What would continue it, where nothing was left to do; None where something was done.
     """
 
@@ -49,6 +51,7 @@ class TrainingResult:
     best_score: float | None
     stopped_early: bool
     use: str
+    verdict: list[str]
     how_to_go_on: str | None = None
 
     @property
@@ -325,6 +328,7 @@ class Leader:
             best_score=progress.best_score,
             stopped_early=progress.stopped_early,
             use=self._use(),
+            verdict=run_verdict(self.run),
             how_to_go_on=how_to_go_on,
         )
 

@@ -129,7 +129,8 @@ class Session:
         except Interrupted:
             self._save()
             raise
-        progress.count_validation(None if result is None else result["score"], self.config.early_stopping)
+        score, loss = (None, None) if result is None else (result["score"], result.get("loss"))
+        progress.count_validation(score, loss, self.config.early_stopping)
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})
             self._fall_if_due(result)

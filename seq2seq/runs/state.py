@@ -28,8 +28,8 @@ class RunState:
     environment: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """With the validation score of this very step beside it, by which checkpoints are ranked."""
-        return asdict(self) | {"score": self.progress.score}
+        """With the validation score and loss of this very step beside it, by which checkpoints are ranked."""
+        return asdict(self) | {"score": self.progress.score, "loss": self.progress.loss}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ class Progress:
     validated_step: int = -1
     score: float | None = None
     """Score of the validation at this very step, if there was one; higher is better."""
+    loss: float | None = None
+    """Loss of the validation at this very step; of equal scores the lower loss is better."""
     best_score: float | None = None
+    best_loss: float | None = None
     best_step: int = 0
     bad_validations: int = 0
     """Validations in a row without a new best."""
@@ -48,24 +51,31 @@ class Progress:
         if math.isfinite(loss_sum):
             self.loss_sum += loss_sum
             self.loss_tokens += num_tokens
-        self.score = None
+        self.score = self.loss = None
 
-    def count_validation(self, score: float | None, early_stopping: int) -> None:
+    def count_validation(self, score: float | None, loss: float | None, early_stopping: int) -> None:
         """Takes account of a validation at this step.
 
         Args:
             score: Higher is better; None if nothing was scored.
+            loss: Of the validation set; it decides where scores are equal.
             early_stopping: Validations without a new best after which training stops; 0 for never.
         """
         self.validated_step = self.step
         if score is None:
             return
-        self.score = score
-        if self.best_score is None or score > self.best_score:
-            self.best_score, self.best_step, self.bad_validations = score, self.step, 0
+        self.score, self.loss = score, loss
+        if self._is_best():
+            self.best_score, self.best_loss, self.best_step, self.bad_validations = score, loss, self.step, 0
         else:
             self.bad_validations += 1
         self.stopped_early = bool(early_stopping and self.bad_validations >= early_stopping)
+
+    def _is_best(self) -> bool:
+        assert self.score is not None
+        if self.best_score is None or self.score != self.best_score:
+            return self.best_score is None or self.score > self.best_score
+        return self.loss is not None and self.best_loss is not None and self.loss < self.best_loss
 
     def count_loss(self, loss: float) -> None:
         """Takes account of a validation loss; one that is not finite is never the lowest."""

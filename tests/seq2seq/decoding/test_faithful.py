@@ -48,8 +48,8 @@ def test_a_vocabulary_has_symbols_where_the_corpus_has_placeholders(
 ) -> None:
     assert marked_tokenizer.has_placeholders and not tokenizer.has_placeholders
     assert [marked_tokenizer.src.piece(i) for i in PLACEHOLDER_IDS] == SYMBOLS
-    few = [("plain", "text")] * 50 + [("%s", "%s")] * 19
-    assert not build_tokenizer(*zip(*few, strict=True), TokenizerConfig(vocab_size=320)).has_placeholders
+    few = ["plain text"] * 50 + ["%s"] * 19
+    assert not build_tokenizer(few, few, TokenizerConfig(vocab_size=320)).has_placeholders
     off = TokenizerConfig(vocab_size=320, placeholders=False)
     assert not build_tokenizer(["a %s"] * 60, ["b %s"] * 60, off).has_placeholders
 

@@ -25,6 +25,7 @@ from tfm.seq2seq.runs import checkpoint
 from tfm.seq2seq.runs.checkpoint import ModelDescription, checkpoint_step, damage, read_description, read_state
 from tfm.seq2seq.runs.directory import RunDirectory, best_checkpoint
 from tfm.seq2seq.runs.weights import load_model, model_tensors, read_tensors, write_checkpoint
+from tfm.seq2seq.training.progress import Progress
 
 CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
 FILES = ["ema.safetensors", "manifest.json", "model.json", "model.safetensors", "optimizer.safetensors", "state.json"]
@@ -39,10 +40,13 @@ def description(**changes: Any) -> ModelDescription:
     return describe(CONFIG, **changes)
 
 
-def save(run: Path, step: int, *, score: float | None = None, **tensors: dict[str, Tensor]) -> Path:
+def save(
+    run: Path, step: int, *, score: float | None = None, loss: float | None = None, **tensors: dict[str, Tensor]
+) -> Path:
     groups = tensors or {"model": model_tensors(tiny_model(step))}
     target = RunDirectory(run).checkpoint_path(step)
-    write_checkpoint(target, tensors=groups, description=description(), state={"score": score})
+    state = {"score": score} if loss is None else {"score": score, "loss": loss}
+    write_checkpoint(target, tensors=groups, description=description(), state=state)
     return target
 
 
@@ -342,6 +346,23 @@ def test_loading_draws_no_random_weights_before(tmp_path: Path) -> None:
     assert torch.get_rng_state().equal(before)
     for name, tensor in model_tensors(tiny_model(1)).items():
         assert model.get_parameter(name).equal(tensor)
+
+
+def test_of_equal_scores_the_lower_loss_is_best(tmp_path: Path) -> None:
+    for step, loss in {1: 3.0, 2: 2.0, 3: 2.5, 4: 2.0}.items():
+        save(tmp_path, step, score=50.0, loss=loss)
+    best = best_checkpoint(RunDirectory(tmp_path).checkpoints())
+    assert best is not None and checkpoint_step(best) == 2
+
+
+def test_progress_remembers_the_lower_loss_of_equal_scores() -> None:
+    progress = Progress()
+    found: list[tuple[int, int]] = []
+    for score, loss in [(0.0, 5.0), (0.0, 4.0), (0.0, 4.5), (1.0, 9.0), (1.0, 9.0), (0.0, 1.0)]:
+        progress.count_update(1.0, 1)
+        progress.count_validation(score, loss, 0)
+        found.append((progress.best_step, progress.bad_validations))
+    assert found == [(1, 0), (2, 0), (2, 1), (4, 0), (4, 1), (4, 2)]
 
 
 def test_a_manifest_must_list_what_a_model_needs(tmp_path: Path) -> None:
