@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..data.errors import ClosedPipe, Interrupted, TfmError
+from .data import data
 from .embed import embed
 from .evaluate import evaluate
 from .export import export
@@ -62,7 +63,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (tokenize, train, translate, generate, embed, evaluate, info, export):
+for command in (data, tokenize, train, translate, generate, embed, evaluate, info, export):
     app.command()(_flushing(command))
 
 

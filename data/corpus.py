@@ -28,7 +28,7 @@ __all__ = [
 
 
 MIXED_IN = 10_000
-"""Older pairs that are mixed in with a smaller number of new ones."""
+"""Older pairs that are mixed in with few new ones."""
 MAX_TIMES = 1_000
 """How many times a part of a corpus may be asked for."""
 
@@ -129,17 +129,16 @@ def replay_corpus(config: DataConfig) -> Corpus | None:
 
 
 def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
-    """Two corpora in about equal parts: of the older one a sample, the newer one as often as fits.
+    """Two corpora as one: a third of it the newer one, as often as fits, and two thirds a sample of the older one.
 
     Args:
         new: Each pair is in the mixture, several times if there are few.
-        old: Of it, `MIXED_IN` pairs at random, or as many as there are new ones if these are more.
+        old: Of it, `MIXED_IN` pairs at random, or twice as many as there are new ones if these are more.
         seed: Decides which.
     """
     count = new.count()
-    size = max(MIXED_IN, count)
-    sample = _sampled(old, size, seed)
-    times = max(round(min(size, sample.count()) / max(count, 1)), 1)
+    sample = _sampled(old, max(MIXED_IN, 2 * count), seed)
+    times = max(round(sample.count() / (2 * max(count, 1))), 1)
     again = new if times == 1 else _repeated(new, times)
     return replace(join_corpora([again, sample]), name=f"{new.name} with {old.name} mixed in", remarks=new.remarks)
 

@@ -114,6 +114,6 @@ def differences(source: str, translation: str) -> Differences:
     lost, rest = Counter[str](), translation
     for value in sorted(wanted, key=len, reverse=True):  # one may be part of another
         there = min(rest.count(value), wanted[value])
-        rest = rest.replace(value, " ", there)
+        rest = rest.replace(value, "<>", there)  # which is part of none
         lost[value] = wanted[value] - there
     return Differences(tuple(value for value in wanted for _ in range(lost[value])), tuple(placeholders(rest)))

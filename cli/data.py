@@ -1,0 +1,162 @@
+"""`tfm data`: the audit of a corpus, before a night is spent on it."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
+
+if TYPE_CHECKING:
+    from ..data.audit import Audit, Lengths
+    from ..data.config import DataConfig
+    from ..data.corpus import Corpus, Pair
+
+EXAMPLES = 3
+"""Lines of each kind of fault that are shown."""
+
+
+def data(
+    src: Src = None,
+    tgt: Tgt = None,
+    data: Data = None,
+    dev_src: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Sources of validation and test sets; may be repeated.")
+    ] = None,
+    dev_tgt: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Line by line their translations.")] = None,
+    dev: Annotated[
+        list[str] | None, typer.Option(metavar="SPEC", help="Validation and test sets in the notation of --data.")
+    ] = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs.")
+    ] = None,
+    clean: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for two files without the faulty pairs; other numbers are no reason."),
+    ] = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.
+
+    tfm data --src train.en --tgt train.de
+
+    tfm data --data pairs.tsv --dev test.tsv --report faults.tsv --clean cleaned
+    """
+    del debug
+    from ..data.audit import audit
+    from ..data.config import DataConfig
+    from ..data.corpus import dev_corpus, open_corpus
+    from ..data.errors import DataError, UsageError
+    from .console import Console
+
+    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
+    named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    columns: dict[str, Any] = dict(named_columns(src_column, tgt_column))
+    config = replace(DataConfig(data=data or [], dev=dev or []), **named, **columns)
+    if not (config.src or config.tgt or config.data):
+        raise UsageError("name the corpus: --src and --tgt, or --data")
+    console = Console()
+    corpus, others = open_corpus(config), dev_corpus(config)
+    for remark in corpus.remarks:
+        console.say(remark)
+    console.say(f"reading {corpus.name}")
+    pairs = list(corpus.pairs())
+    if not pairs:
+        raise DataError(f"{corpus.name} has no pair")
+    found = audit(pairs, () if others is None else others.pairs())
+    if report is not None:
+        _write_report(found, report)
+    kept = _write_clean(found, pairs, clean, config) if clean is not None else None
+    if json_:
+        print(json.dumps(_as_dict(found, kept), ensure_ascii=False))
+    else:
+        _print(found, pairs, corpus, reported=report is not None)
+        if kept is not None:
+            print(f"{clean}: {kept:,} pairs kept, {len(pairs) - kept:,} left out")
+
+
+def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: bool) -> None:
+    """For a person."""
+    from ..data.audit import KINDS
+
+    print(f"{corpus.name}: {found.pairs:,} pairs")
+    for name, lengths in (("source", found.src), ("target", found.tgt)):
+        print(f"  {name}  {_lengths(lengths)}")
+    for kind, meaning in KINDS.items():
+        count = found.count(kind)
+        if not count:
+            continue
+        print(f"{kind:<10} {count:>7,}  ({100 * count / found.pairs:.2f} %)  {meaning}")
+        if kind == "shifted":
+            for shift in found.shifts:
+                where = (
+                    f"{abs(shift.offset)} line{'s' * (abs(shift.offset) > 1)} {'down' if shift.offset > 0 else 'up'}"
+                )
+                print(f"  lines {shift.first + 1:,} to {shift.last + 1:,}: the target seems to be {where}")
+            continue
+        for fault in [fault for fault in found.faults if fault.kind == kind][:EXAMPLES]:
+            src, tgt = (_short(side) for side in pairs[fault.row])
+            print(f"  line {fault.row + 1:,}{': ' + fault.detail if fault.detail else ''}\n    {src}\n    {tgt}")
+    if not found.faults:
+        print("no fault found")
+    elif not reported:
+        print("all of them to a file: --report FILE; a copy without them: --clean DIR")
+
+
+def _lengths(lengths: "Lengths") -> str:
+    return (
+        f"{lengths.total:,} {lengths.unit}; half of the lines have at most {lengths.median:,}, one has {lengths.most:,}"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:98] + ".."
+
+
+def _write_report(found: "Audit", path: Path) -> None:
+    from ..data.files import OutputFile
+
+    with OutputFile(path) as stream:
+        stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
+
+
+def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "DataConfig") -> int:
+    """Writes two files, line by line translations of each other.
+
+    Returns:
+        How many pairs they have.
+    """
+    from ..data.audit import REMOVED
+    from ..data.files import OutputFile, make_directory
+
+    faulty = found.rows(REMOVED)
+    names = [Path(path).name for path in (*config.src, *config.tgt)]
+    if len(names) != 2 or names[0] == names[1] or any(name.endswith((".gz", ".bz2", ".xz", ".zst")) for name in names):
+        names = ["clean.src", "clean.tgt"]
+    make_directory(folder)
+    with ExitStack() as stack:
+        streams = [stack.enter_context(OutputFile(folder / name)) for name in names]
+        for row, pair in enumerate(pairs):
+            if row not in faulty:
+                for stream, text in zip(streams, pair, strict=True):
+                    stream.write(" ".join(text.splitlines()) + "\n")
+    return len(pairs) - len(faulty)
+
+
+def _as_dict(found: "Audit", kept: int | None) -> dict[str, Any]:
+    from ..data.audit import KINDS
+
+    return {
+        "pairs": found.pairs,
+        "source": asdict(found.src),
+        "target": asdict(found.tgt),
+        "faults": {kind: found.count(kind) for kind in KINDS},
+        "shifts": [{"first": s.first + 1, "last": s.last + 1, "offset": s.offset} for s in found.shifts],
+        "kept": kept,
+    }

@@ -1,0 +1,135 @@
+"""Pairs that are shifted: from some line on, each source stands beside the target of another line.
+
+Which words go together is learned from the corpus itself: a pair whose words are often found together elsewhere fits.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .placeholders import Pair
+
+OFFSETS = (-3, -2, -1, 1, 2, 3)
+"""Lines by which targets are looked for in another place."""
+LEARNED_FROM = 60_000
+"""Pairs, from the beginning, whose words are counted; then memory and time stay bounded."""
+RAREST = 10
+"""Of a text, so many of its rarest words are looked at, as they say most; those that stand nowhere else say nothing."""
+MIN_LINES = 6
+"""Fewer neighbours that fit another place better do so by chance."""
+EVIDENCE = 6.0
+"""How much better a run of lines has to fit elsewhere: so many times what a single line usually fits better at home."""
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
+"""A word, or one letter of a script without spaces between words."""
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Neighbouring pairs whose targets stand in another line.
+
+    Attributes:
+        first, last: Lines, counted from 0, both included.
+        offset: How many lines further down each target stands; negative: further up.
+    """
+
+    first: int
+    last: int
+    offset: int
+
+
+class Lexicon:
+    """How often words of the two sides are found in the same pair.
+
+    Args:
+        pairs: The words of the two sides of each.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[list[str], list[str]]]) -> None:
+        self._src, self._tgt = Counter[str](), Counter[str]()
+        self._both = Counter[tuple[str, str]]()
+        for src, tgt in pairs:
+            self._src.update(src)
+            self._tgt.update(tgt)
+            self._both.update((s, t) for s in src for t in tgt)
+
+    def fit(self, src: list[str], tgt: list[str], *, counted: bool) -> float:
+        """How well two texts go together, from 0 to 1: of each source word its best partner.
+
+        Args:
+            src, tgt: Their words.
+            counted: The two are one of the pairs that were counted. It is then left out: a word that stands nowhere
+                else would always fit.
+        """
+        total = 0.0
+        for s in src:
+            best, in_src = 0.0, self._src[s] - counted
+            for t in tgt if in_src > 0 else ():
+                together = self._both[s, t] - counted
+                if together > 0:
+                    best = max(best, together * together / (in_src * (self._tgt[t] - counted)))
+            total += best
+        return total / len(src) if src else 0.0
+
+
+def rare_words(texts: Sequence[str]) -> list[list[str]]:
+    """Of each text the rarest words, in small letters, without those that stand in no other text."""
+    found = [set(_WORD.findall(text.lower())) for text in texts]
+    counts = Counter(word for one in found for word in one)
+    return [sorted((w for w in one if counts[w] > 1), key=lambda w: (counts[w], w))[:RAREST] for one in found]
+
+
+def find_shifts(pairs: Sequence[Pair]) -> list[Shift]:
+    """Runs of pairs that fit another place better than their own, in order.
+
+    Args:
+        pairs: A corpus, or its first part; pairs with an empty side fit nowhere.
+    """
+    counted = pairs[:LEARNED_FROM]
+    src, tgt = (rare_words([pair[side] for pair in counted]) for side in (0, 1))
+    lexicon = Lexicon(zip(src, tgt, strict=True))
+    home = np.array([lexicon.fit(s, t, counted=True) for s, t in zip(src, tgt, strict=True)], np.float64)
+    usual = float(np.median(home)) if len(home) else 0.0
+    found: list[Shift] = []
+    for offset in OFFSETS:
+        away = np.zeros_like(home)
+        for i in range(max(0, -offset), min(len(src), len(src) - offset)):
+            away[i] = lexicon.fit(src[i], tgt[i + offset], counted=False)
+        found += [Shift(first, last, offset) for first, last in _runs(away - home, EVIDENCE * usual)]
+    return sorted(_strongest(found), key=lambda shift: shift.first)
+
+
+def _runs(gains: Scores, least: float) -> list[tuple[int, int]]:
+    """The runs with the largest sums, one after the other, while the sum is at least so much."""
+    gains = gains.copy()
+    found: list[tuple[int, int]] = []
+    while least > 0 and len(gains):
+        first, last, total = _best_run(gains)
+        if total < least:
+            break
+        gains[first : last + 1] = -1.0
+        if last - first + 1 >= MIN_LINES:
+            found.append((first, last))
+    return found
+
+
+def _best_run(gains: Scores) -> tuple[int, int, float]:
+    """First and last place, and sum, of the run of numbers with the largest sum (Kadane)."""
+    sums = np.concatenate([[0.0], np.cumsum(gains)])
+    lowest = np.minimum.accumulate(sums[:-1])
+    last = int(np.argmax(sums[1:] - lowest))
+    first = int(np.argmin(sums[: last + 1]))
+    return first, last, float(sums[last + 1] - sums[first])
+
+
+def _strongest(shifts: list[Shift]) -> list[Shift]:
+    """Where runs overlap, the longest of them."""
+    kept: list[Shift] = []
+    for shift in sorted(shifts, key=lambda one: one.first - one.last):
+        if all(shift.last < other.first or shift.first > other.last for other in kept):
+            kept.append(shift)
+    return kept

@@ -1,0 +1,231 @@
+"""The audit of a corpus before a night is spent on it: what is wrong with which pair."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .alignment import Shift, find_shifts
+from .cleaning import clean
+from .placeholders import Pair, differences
+
+Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
+KINDS: dict[Kind, str] = {
+    "empty": "no text on one side",
+    "identical": "the same text on both sides",
+    "duplicate": "a pair that was there before",
+    "script": "letters of another script than the rest of its side",
+    "mojibake": "characters broken by a wrong encoding",
+    "numbers": "other numbers on one side than on the other",
+    "tags": "other tags or placeholders on one side than on the other",
+    "shifted": "the target seems to belong to another line",
+    "overlap": "the source is also in the validation or test set",
+}
+"""What can be wrong, in the order in which it is told."""
+REMOVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "numbers")
+"""What makes a pair unfit for training. A number may be a word on the other side."""
+
+_NUMBER = re.compile(r"\d+(?:[.,:\u00a0\u202f' ]\d+)*")
+_SEPARATORS = re.compile(r"\D")
+_UNSPACED = frozenset({"CJK", "THAI", "LAO", "KHMER", "MYANMAR"})
+"""Scripts that put no spaces between words, unless somebody has divided them."""
+_MIN_LETTERS = 4
+"""A side with fewer letters has no script to speak of."""
+_FOREIGN_SHARE = 0.5
+"""Share of letters of other scripts from which a side is taken for one of them."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that is wrong with a pair.
+
+    Attributes:
+        row: Counted from 0.
+        kind: What.
+        detail: What exactly, for people.
+    """
+
+    row: int
+    kind: Kind
+    detail: str
+
+
+@dataclass
+class Lengths:
+    """How long the texts of a side are, in words; in characters where there are no spaces between words.
+
+    Attributes:
+        unit: What is counted.
+        median, most: Of the side's texts.
+        total: Of all of them.
+    """
+
+    unit: str
+    median: int
+    most: int
+    total: int
+
+
+@dataclass
+class Audit:
+    """What an audit has found.
+
+    Attributes:
+        pairs: How many there are.
+        src, tgt: Their lengths.
+        faults: In the order of the pairs.
+        shifts: Where pairs are shifted.
+    """
+
+    pairs: int
+    src: Lengths
+    tgt: Lengths
+    faults: list[Fault] = field(default_factory=list)
+    shifts: list[Shift] = field(default_factory=list)
+
+    def count(self, kind: Kind) -> int:
+        """The number of pairs with this fault."""
+        return len({fault.row for fault in self.faults if fault.kind == kind})
+
+    def rows(self, kinds: Iterable[Kind]) -> set[int]:
+        """The rows with one of these faults."""
+        wanted = set(kinds)
+        return {fault.row for fault in self.faults if fault.kind in wanted}
+
+
+def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
+    """Looks at every pair of a corpus.
+
+    Args:
+        pairs: All of them.
+        others: Those of validation and test sets.
+    """
+    cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
+    src_script, tgt_script = (_main_script(side) for side in ([s for s, _ in cleaned], [t for _, t in cleaned]))
+    known = {clean(src) for src, _ in others} - {""}
+    seen: dict[Pair, int] = {}
+    shifts = find_shifts(cleaned)
+    shifted = {row: shift for shift in shifts for row in range(shift.first, shift.last + 1)}
+    src_lengths = _lengths([src for src, _ in cleaned], src_script)
+    found = Audit(len(pairs), src_lengths, _lengths([tgt for _, tgt in cleaned], tgt_script), shifts=shifts)
+    for row, ((src, tgt), raw) in enumerate(zip(cleaned, pairs, strict=True)):
+        faults = _faults_of_pair(src, tgt, (src_script, tgt_script))
+        if "\ufffd" in "".join(raw):
+            faults["mojibake"] = "U+FFFD"
+        if (src, tgt) in seen and src and tgt:
+            faults["duplicate"] = f"as in line {seen[src, tgt] + 1:,}"
+        seen.setdefault((src, tgt), row)
+        if row in shifted:  # then other differences say nothing
+            faults = {kind: said for kind, said in faults.items() if kind not in ("numbers", "tags")}
+            offset = shifted[row].offset
+            faults["shifted"] = f"to the target {abs(offset)} {'below' if offset > 0 else 'above'}"
+        if src in known:
+            faults["overlap"] = ""
+        found.faults += [Fault(row, kind, faults[kind]) for kind in KINDS if kind in faults]
+    return found
+
+
+def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, str]:
+    """What can be seen of a pair alone."""
+    if not src or not tgt:
+        return {"empty": "source" if not src else "target"}
+    found: dict[Kind, str] = {}
+    if src == tgt and sum(map(str.isalpha, src)) >= _MIN_LETTERS and " " in src:
+        found["identical"] = ""
+    for side, text, script in (("source", src, scripts[0]), ("target", tgt, scripts[1])):
+        if (other := _other_script(text, script)) is not None:
+            found["script"] = f"{side}: {other}"
+        if (broken := _mojibake(text)) is not None:
+            found["mojibake"] = f"{side}: {broken}"
+    numbers = Counter(_numbers(src)), Counter(_numbers(tgt))
+    if numbers[0] != numbers[1] and (different := _one_sided(*numbers)):
+        found["numbers"] = different
+    if different := differences(src, tgt):
+        found["tags"] = str(different)
+    return found
+
+
+def _lengths(texts: list[str], script: str) -> Lengths:
+    filled = [text for text in texts if text]
+    spaced = script not in _UNSPACED or sum(text.count(" ") for text in filled) > len(filled)
+    lengths = sorted(len(text.split()) if spaced else len(text) for text in filled) or [0]
+    return Lengths("words" if spaced else "characters", lengths[len(lengths) // 2], lengths[-1], sum(lengths))
+
+
+# --- scripts ---
+
+
+def _script(character: str) -> str:
+    """The script of a letter, by the first word of its name in Unicode; scripts that are written together are one."""
+    name = unicodedata.name(character, "").partition(" ")[0]
+    return "CJK" if name in ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC", "HALFWIDTH", "FULLWIDTH") else name
+
+
+def _scripts(text: str) -> Counter[str]:
+    return Counter(_script(character) for character in text if character.isalpha())
+
+
+def _main_script(texts: Sequence[str]) -> str:
+    """The script of most texts of a side."""
+    counts = Counter[str]()
+    for text in texts[:: max(len(texts) // 2_000, 1)]:
+        counts.update(name for name, _ in _scripts(text).most_common(1))
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def _other_script(text: str, script: str) -> str | None:
+    """The script of most letters of a text, if it is not the one of its side.
+
+    Latin letters stand in texts of every script, as names and code: they do not count as another one there.
+    """
+    if text.isascii() and script == "LATIN":
+        return None
+    counts = _scripts(text)
+    letters = sum(counts.values())
+    if letters < _MIN_LETTERS or not script:
+        return None
+    foreign = {name: count for name, count in counts.items() if name not in (script, "LATIN")}
+    if script != "LATIN" and counts["LATIN"] == letters and " " in text:
+        return "latin"
+    if sum(foreign.values()) > _FOREIGN_SHARE * letters:
+        return max(foreign, key=lambda name: foreign[name]).lower()
+    return None
+
+
+# --- encodings ---
+
+
+def _mojibake(text: str) -> str | None:
+    """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None."""
+    if text.isascii():
+        return None
+    for match in re.finditer(r"[\u0080-\uffff]{2,}", text):
+        for encoding in ("cp1252", "latin1"):
+            try:
+                meant = match[0].encode(encoding).decode("utf-8")
+            except (UnicodeEncodeError, UnicodeDecodeError):
+                continue
+            if len(meant) < len(match[0]):
+                return f"{match[0]!r} for {meant!r}"
+    return None
+
+
+# --- numbers ---
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers of a text, without what stands between their digits; full-width digits are digits."""
+    return [_SEPARATORS.sub("", number) for number in _NUMBER.findall(unicodedata.normalize("NFKC", text))]
+
+
+def _one_sided(src: Counter[str], tgt: Counter[str]) -> str:
+    """What is on one side only. Numbers of one digit may be words on the other side, so they do not count alone."""
+    more_src, more_tgt = src - tgt, tgt - src
+    if sorted("".join(src.elements())) == sorted("".join(tgt.elements())):
+        return ""  # divided in another way
+    clear = [number for number in (*more_src, *more_tgt) if len(number) > 1] or (more_src and more_tgt)
+    if not clear:
+        return ""
+    return f"{' '.join(more_src.elements()) or 'none'} | {' '.join(more_tgt.elements()) or 'none'}"
