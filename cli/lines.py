@@ -19,19 +19,34 @@ Chunk = list[bytes | None]
 """Raw lines; None stands for one too long to be read whole."""
 
 
-def line_chunks(arguments: list[str] | None, path: Path | None, console: Console) -> Iterable[Chunk]:
+def line_chunks(
+    arguments: list[str] | None, path: Path | None, console: Console, *, done: int = 0, size: int = CHUNK_LINES
+) -> Iterable[Chunk]:
     """The lines of a command: its arguments, else a file, else standard input.
+
+    Args:
+        arguments: Lines given as such.
+        path: The file.
+        console: Sees the prompt.
+        done: Lines of the file that are passed over.
+        size: Most lines of a file in a chunk.
 
     Raises:
         DataError: The file cannot be read, or is not text.
     """
     if arguments:
         return argument_lines(arguments)
-    return stdin_lines(console) if path is None else file_lines(path)
+    return stdin_lines(console) if path is None else file_lines(path, done, size)
 
 
 def write_results(
-    work: Callable[[list[str], int], list[str]], chunks: Iterable[Chunk], stream: IO[str], console: Console
+    work: Callable[[list[str], int], list[str]],
+    chunks: Iterable[Chunk],
+    stream: IO[str],
+    console: Console,
+    *,
+    done: int = 0,
+    on_done: Callable[[int], None] = lambda done: None,
 ) -> int:
     """Writes a line for each line, chunk by chunk.
 
@@ -40,16 +55,19 @@ def write_results(
         chunks: The lines; what is not UTF-8 becomes U+FFFD, which is said.
         stream: Where the results go.
         console: Hears what was wrong.
+        done: Lines before the first of these.
+        on_done: Told how many lines have been written, those before included.
 
     Returns:
         How many lines were too long to be read whole.
     """
-    decoder, line_number = Decoder(), 0
+    decoder, line_number = Decoder(), done
     for chunk in chunks:
         texts = decoder.decode(chunk)
         stream.writelines(line + "\n" for line in work(texts, line_number))
         stream.flush()
         line_number += len(texts)
+        on_done(line_number)
     decoder.report(console)
     return decoder.too_long
 
@@ -83,23 +101,28 @@ def argument_lines(texts: list[str]) -> Iterator[Chunk]:
     yield [text.replace("\n", " ").encode("utf-8", errors="surrogateescape") for text in texts]
 
 
-def file_lines(path: Path) -> Iterator[Chunk]:
+def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
     """The lines of a file, its beginning read now, so that a wrong name is told before a model is loaded.
+
+    Args:
+        path: The file.
+        done: Lines that are passed over.
+        size: Most lines in a chunk.
 
     Raises:
         DataError: It cannot be read, or is not text.
         UsageError: Its name says that its lines are no sentences.
     """
     refuse_known_format(path, "its lines are not sentences; take the texts out of it first, one per line")
-    chunks = _file_chunks(path)
+    chunks = _file_chunks(path, done, size)
     first = next(chunks, [])
     return chain([first], chunks)
 
 
-def _file_chunks(path: Path) -> Iterator[Chunk]:
+def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
     with open_bytes(path) as file:
-        lines = _whole_lines(file)
-        while chunk := list(islice(lines, CHUNK_LINES)):
+        lines = islice(_whole_lines(file), done, None)
+        while chunk := list(islice(lines, size)):
             yield chunk
 
 

@@ -142,12 +142,15 @@ def report(error: BaseException) -> int:
     """
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
+    if isinstance(error, Interrupted):  # what somebody has asked for is no error
+        _print_line(f"tfm: {error}")
+        return error.exit_code
     if isinstance(error, TfmError):
         if str(error):
             _print_error(str(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        _print_error("interrupted")
+        _print_line("tfm: interrupted")
         return EXIT_INTERRUPTED
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
@@ -173,6 +176,10 @@ def _usage_message(error: Any) -> str:
 
 def _print_error(message: str) -> None:
     for line in message.splitlines() or [""]:
-        visible = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
-        with contextlib.suppress(OSError):  # nobody reads it
-            print(f"tfm: error: {visible}", file=sys.stderr)
+        _print_line(f"tfm: error: {line}")
+
+
+def _print_line(line: str) -> None:
+    visible = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(visible, file=sys.stderr)

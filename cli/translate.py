@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,10 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
+    from .console import Console
+
+CHUNK_LINES = 200
+"""Lines of a file translated together: few enough for a bar that moves, and to lose little when interrupted."""
 
 
 def translate(
@@ -102,10 +107,8 @@ def translate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     drawing = {name: value for name, value in drawing.items() if value is not None}
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
-    _check_search_flags(sample, drawing, searching, n_best)
+    _check_search_flags(sample, drawing, searching, n_best, glossary)
     sampling = make_sample(drawing, n_best) if sample else None
-    if sample and glossary:
-        raise UsageError("--sample draws freely, so it cannot keep the terms of a --glossary; leave one of them out")
     terms = Glossary.load(glossary) if glossary else None
     document = None
     if input_ and is_document(input_):
@@ -140,21 +143,74 @@ def translate(
             faults.note(found, first_line)
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-        with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-            too_long = write_results(translate_chunk, chunks, stream, console)
+        if input_ is not None and output is not None:
+            work = _work_of(translator.checkpoint, input_, search, prefix, glossary, json_)
+            too_long = _write_file(translate_chunk, input_, output, work, console)
+        else:
+            with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+                too_long = write_results(translate_chunk, chunks, stream, console)
     faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
 
-def _check_search_flags(sample: bool, drawing: dict[str, float], searching: dict[str, int | None], n_best: int) -> None:
+def _work_of(*parts: object) -> str:
+    """Identifies what a file of translations is made from: the content of files, and the words for all else."""
+    from ..data.files import sha256_bytes, sha256_file
+
+    contents = (sha256_file(one) if isinstance(one, Path) and one.is_file() else str(one) for one in parts)
+    return sha256_bytes("\n".join(contents).encode())
+
+
+def _write_file(
+    translate_chunk: Callable[[list[str], int], list[str]], source: Path, target: Path, work: str, console: "Console"
+) -> int:
+    """Translates a file into another one; goes on where the same work was interrupted.
+
+    Returns:
+        How many lines were too long to be read whole.
+    """
+    from ..data.errors import Interrupted
+    from ..data.files import ResumedFile
+    from ..data.reading import count_lines
+    from .lines import line_chunks, write_results
+
+    total, file = count_lines(source), ResumedFile(target, work)
+    begun = f", from line {file.done + 1:,} on" if file.done else ""
+    console.say(f"{source} to {target}: {total:,} lines{begun}")
+    bar = console.progress("translating", total, "line", file.done)
+    finished = file.done
+
+    def on_done(done: int) -> None:
+        nonlocal finished
+        finished = done
+        bar.update(done)
+
+    try:
+        with file as stream:
+            chunks = line_chunks(None, source, console, done=file.done, size=CHUNK_LINES)
+            return write_results(translate_chunk, chunks, stream, console, done=file.done, on_done=on_done)
+    except Interrupted as error:
+        kept = f"{finished:,} of {total:,} lines are done, and kept; the same command goes on"
+        raise Interrupted(kept, error.signal_number) from error
+    finally:
+        bar.close()
+
+
+def _check_search_flags(
+    sample: bool,
+    drawing: dict[str, float],
+    searching: dict[str, int | None],
+    n_best: int,
+    glossary: Path | None,
+) -> None:
     """Refuses flags that contradict each other, before anything heavy is loaded.
 
     Args:
         sample: Whether to draw instead of searching.
         drawing: What was said of how to draw.
         searching: What was said of how to search; None where nothing was.
-        n_best: As given.
+        n_best, glossary: As given.
     """
     from ..data.errors import UsageError
     from ..seq2seq.decoding.config import check_n_best
@@ -162,6 +218,8 @@ def _check_search_flags(sample: bool, drawing: dict[str, float], searching: dict
     if drawing and not sample:
         raise UsageError(f"--{next(iter(drawing)).replace('_', '-')} takes effect only with --sample")
     asked = [name for name, value in searching.items() if value is not None]
+    if sample and glossary:
+        raise UsageError("--sample draws freely, so it cannot keep the terms of a --glossary; leave one of them out")
     if sample and asked:
         raise UsageError(f"--sample draws and --{asked[0].replace('_', '-')} searches; give one of them")
     beam_size = searching["beam_size"]

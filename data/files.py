@@ -278,6 +278,48 @@ class OutputFile(StagedFile[IO[str]]):
         super().__init__(path, lambda staged: open(staged, "w", encoding="utf-8", newline="\n"))  # noqa: SIM115
 
 
+class ResumedFile(StagedFile[IO[str]]):
+    """Such a file of text, line by line, that goes on where the same work was interrupted.
+
+    Beside the unfinished file lies another one that says of which work it is.
+
+    Args:
+        path: Its name.
+        work: Identifies what is done; other work begins anew.
+
+    Attributes:
+        done: Lines that are there already.
+    """
+
+    def __init__(self, path: Path, work: str) -> None:
+        self._mark = path.parent / f"{path.name}.work{PARTIAL}"
+        self.done = 0
+
+        def open_staged(staged: Path) -> IO[str]:
+            if staged.exists() and self._mark.exists() and self._mark.read_text("utf-8") == work:
+                self.done = _keep_whole_lines(staged)
+            self._mark.write_text(work, "utf-8")
+            return open(staged, "a" if self.done else "w", encoding="utf-8", newline="\n")
+
+        super().__init__(path, open_staged)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        super().__exit__(kind, *rest)
+        if not self.staged.exists():
+            self._mark.unlink(missing_ok=True)
+
+
+def _keep_whole_lines(path: Path) -> int:
+    """Cuts off what follows the last line end of a file; returns the number of lines."""
+    lines = size = 0
+    with open(path, "rb+") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                lines, size = lines + 1, size + len(line)
+        file.truncate(size)
+    return lines
+
+
 class BinaryOutputFile(StagedFile[IO[bytes]]):
     """Such a file of bytes."""
 

@@ -168,4 +168,4 @@ def test_ctrl_c_is_said_whatever_the_command(
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 130
-    assert "tfm: error: interrupted" in capsys.readouterr().err
+    assert "tfm: interrupted" in capsys.readouterr().err

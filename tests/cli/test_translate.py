@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -74,7 +75,9 @@ def test_a_document_is_filled_in(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> No
     write_lines(
         tmp_path / "app.po", ['msgid "one two three four five six"', 'msgstr ""', "", 'msgid "three"', 'msgstr "drei"']
     )
-    done = tfm("translate", "--run", tiny_run, "--input", "app.po", "--output", "out.po")
+    write_lines(tmp_path / "terms.tsv", ["one\teins"])  # so that something comes out
+    flags = ["--glossary", "terms.tsv", "--output", "out.po"]
+    done = tfm("translate", "--run", tiny_run, "--input", "app.po", *flags)
     assert done.returncode == 0 and done.stdout == b"", error_of(done)
     text, said = (tmp_path / "out.po").read_text(), error_of(done)
     assert (
@@ -111,6 +114,38 @@ def test_placeholders_that_samples_lose_are_told(tfm: Tfm, tiny_run: Path) -> No
     done = tfm("translate", "--run", tiny_run, "--sample", "--json", "one %s two", "one")
     assert "1 translation with other placeholders than the source: line 1 lost %s" in error_of(done)
     assert [json.loads(line).get("lost") for line in done.stdout.splitlines()] == [["%s"], None]
+
+
+def test_a_file_that_was_interrupted_goes_on(tiny_run: Path, tmp_path: Path) -> None:
+    lines = [f"{word} {other}" for word in ("one", "two", "three") for other in ("four", "five")] * 400
+    write_lines(tmp_path / "in.txt", lines)
+    command = [str(TFM), "translate", "--run", str(tiny_run), "--input", "in.txt", "--beam-size", "4"]
+    partial = tmp_path / "out.txt.partial"
+    for attempt in range(2):
+        process = subprocess.Popen([*command, "--output", "out.txt"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        size = partial.stat().st_size if partial.exists() else 0
+        while process.poll() is None and (not partial.exists() or partial.stat().st_size <= size):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "of 2,400 lines are done, and kept; the same command goes on" in said and "error" not in said
+        assert ("from line" in said) == bool(attempt)
+    kept = partial.read_text().count("\n")
+    done = subprocess.run([*command, "--output", "out.txt"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"from line {kept + 1:,} on" in done.stderr
+    whole = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "out.txt").read_bytes() == whole.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
+def test_other_work_does_not_go_on(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ["one", "two"])
+    (tmp_path / "out.txt.partial").write_text("of something else\n")
+    (tmp_path / "out.txt.work.partial").write_text("something else")
+    done = tfm("translate", "--run", tiny_run, "--input", "in.txt", "--output", "out.txt")
+    assert done.returncode == 0 and "from line" not in error_of(done)
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 2
 
 
 def test_json_lines_with_alternatives_and_scores(tfm: Tfm, tiny_run: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_third_of_a_mixture_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = list(mixture.pairs())
     old_ones = [pair for pair in pairs if pair[0].startswith("old")]
     assert len(old_ones) == len(set(old_ones)) == 50 and Counter(pairs) == Counter(old_ones) + Counter(
-        4 * list(new.pairs())
+        2 * list(new.pairs())
     )
     assert len(pairs) == mixture.count() == 50 + 2 * 12 and mixture.repeats
     assert list(mixture.pairs()) == pairs and mixture.identity == mix(new, old, seed=1).identity
