@@ -51,6 +51,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / directory).mkdir(exist_ok=True)
         for name in names:
             write_lines(folder / directory / name, src if name.endswith(("en", "src")) else tgt)
+    write_lines(folder / "app.po", ['msgid "one two"', 'msgstr ""'])
+    write_lines(folder / "table.csv", ["id,english,german", "1,one two,", "2,three four,"])
+    write_lines(folder / "terms.tsv", ["one\teins"])
     write_lines(folder / "cmudict_g2p" / "test.refs.tsv", [f"{line}\t{line} x" for line in tgt])
     return folder
 
