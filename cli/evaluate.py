@@ -2,9 +2,8 @@
 
 import json
 from contextlib import nullcontext
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,10 +23,6 @@ from .options import (
     TgtColumn,
     named_columns,
 )
-
-if TYPE_CHECKING:
-    from ..data.corpus import Corpus
-    from .console import Console
 
 
 def evaluate(
@@ -75,16 +70,15 @@ def evaluate(
     from ..data.errors import UsageError
     from ..data.files import OutputFile
     from ..data.glossary import Glossary
-    from ..seq2seq.evaluation.scores import METRICS
+    from ..seq2seq.evaluation.scores import check_metrics
     from .console import Console
     from .libraries import importing
     from .outputs import score_outputs
     from .runs import find_run
+    from .test_sets import open_test_set, sides
 
     metrics = metric or ["bleu", "chrf"]
-    for name in metrics:
-        if name not in METRICS:
-            raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
+    check_metrics(metrics)
     console = Console()
     named = named_columns(src_column, tgt_column)
     if hyp:
@@ -100,14 +94,14 @@ def evaluate(
             raise UsageError(f"--hyp scores outputs that are there already; it cannot be combined with {given[0]}")
         if not tgt and not data:
             raise UsageError("give the references: --tgt, or --data")
-        corpus = _test_set(src or tgt or [], tgt or [], data or [], None, named)  # the sources do not matter
-        _, references, kept = _sides(corpus, tgt or [], console)
+        corpus = open_test_set(src or tgt or [], tgt or [], data or [], None, named)  # the sources do not matter
+        _, references, kept = sides(corpus, tgt or [], console)
         score_outputs(hyp, references, metrics, kept=kept, as_json=json_)
         return
     terms = Glossary.load(glossary) if glossary else None
     directory = find_run(run, console)
-    corpus = _test_set(src or [], tgt or [], data or [], directory, named)
-    sources, references, _ = _sides(corpus, tgt or [], console)
+    corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
+    sources, references, _ = sides(corpus, tgt or [], console)
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
             from ..seq2seq.device import keep_freed_memory
@@ -175,43 +169,3 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
     }
-
-
-def _test_set(src: list[Path], tgt: list[Path], data: list[str], run: Path | None, columns: dict[str, str]) -> "Corpus":
-    """The pairs to translate and to compare with. What is not in `columns` is called as in the run's training data."""
-    from dataclasses import replace
-
-    from ..data.config import DataConfig
-    from ..data.corpus import join_corpora, open_corpus, open_spec
-    from ..data.errors import UsageError
-    from ..seq2seq.runs.directory import RunDirectory
-
-    directory = None if run is None else RunDirectory(run)
-    config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
-    config = replace(config, src=[str(one) for one in src], tgt=[str(one) for one in tgt], data=[], text=[], **columns)
-    if data and not (src or tgt):
-        return join_corpora([open_spec(spec, config, "test") for spec in data])
-    if src and tgt and not data:
-        return open_corpus(config)
-    raise UsageError("give a test set: --src and --tgt, or --data")
-
-
-def _sides(corpus: "Corpus", tgt: list[Path], console: "Console") -> tuple[list[str], list[list[str]], list[bool]]:
-    """Sources, for each its references, and for each entry of the test set whether it is among them.
-
-    Of files of pairs, entries without a text on both sides are left out: there is nothing to compare with.
-    """
-    from ..data.errors import DataError
-
-    for remark in corpus.remarks:
-        console.say(remark)
-    separator = "\t" if tgt and all(".tsv" in one.suffixes for one in tgt) else None
-    pairs = list(corpus.pairs())
-    kept = [bool(tgt or (s.strip() and t.strip())) for s, t in pairs]
-    missing = len(pairs) - sum(kept)
-    if missing == len(pairs):
-        raise DataError(f"{corpus.name}: no pair with a text on both sides")
-    if missing:
-        console.say(f"{missing:,} of {len(pairs):,} entries left out: no text on one side")
-    wanted = list(compress(pairs, kept))
-    return [s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted], kept

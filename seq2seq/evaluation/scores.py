@@ -5,8 +5,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from ...data.errors import UsageError
+
 MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
 METRICS: tuple[str, ...] = get_args(MetricName)
+
+
+def check_metrics(names: Iterable[str]) -> None:
+    """Refuses names that are none.
+
+    Raises:
+        UsageError: One is none.
+    """
+    for name in names:
+        if name not in METRICS:
+            raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
+
+
 COMPARED_EXACTLY = ("exact", "wer")
 """Metrics of equal strings; their references must be cleaned as the model's output is."""
 

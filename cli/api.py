@@ -1,0 +1,209 @@
+"""Training, translating and evaluating from Python, with the defaults, messages and refusals of the three commands.
+
+    from tfm.cli import api
+
+    api.train(src="train.en", tgt="train.de", run="runs/mine")
+    print(api.translate(["One sentence."], run="runs/mine")[0].text)
+    print(api.evaluate(src="test.en", tgt="test.de", run="runs/mine").scores)
+
+Importing this module loads no torch; the functions do.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..data.errors import UsageError
+from ..data.glossary import Glossary
+from .console import Console
+from .runs import find_run
+from .test_sets import open_test_set, sides
+
+if TYPE_CHECKING:
+    from ..seq2seq.decoding import Translation
+    from ..seq2seq.evaluation.test_set import TestResult
+    from ..seq2seq.reporter import Reporter
+    from ..seq2seq.runs.leader import TrainingResult
+
+Named = str | Path
+Files = Named | Sequence[Named]
+"""One file or several."""
+
+
+def train(
+    *,
+    src: Files = (),
+    tgt: Files = (),
+    data: Files = (),
+    dev_src: Files = (),
+    dev_tgt: Files = (),
+    dev: Files = (),
+    text: Files = (),
+    dev_text: Files = (),
+    config: str | None = None,
+    run: Named | None = None,
+    tokenizer: Named | None = None,
+    init_from: Named | None = None,
+    replay: Files = (),
+    max_steps: int | None = None,
+    max_time: str | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    reporter: "Reporter | None" = None,
+) -> "TrainingResult":
+    """Trains a model, or goes on with a run that was stopped; as `tfm train`.
+
+    Args:
+        src, tgt, data, dev_src, dev_tgt, dev, text, dev_text: Files and SPECs, one or several.
+        config: A preset's name, or a YAML file; else a preset for the data.
+        run: The run directory; else one in `runs/`, named after the preset or the data.
+        tokenizer: A directory made by `tfm tokenize`.
+        init_from: A run to start from.
+        replay: Old data, or runs whose data, to mix in.
+        max_steps, max_time, seed: Most updates; most time, such as `20m`; the seed.
+        settings: Any others by their names, such as `{"training.learning_rate": 0.001}`.
+        reporter: Hears what happens; the terminal if not given.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        TfmError: As its subclasses in `tfm.data.errors` say.
+    """
+    started = time.monotonic()
+    from ..seq2seq.interrupts import Interrupts
+    from ..seq2seq.runs.directory import RunDirectory, refuse_two_tokenizers
+    from ..seq2seq.runs.train import train as train_run
+    from .settings import default_run, training_settings
+
+    given_tokenizer, source = _path(tokenizer), _path(init_from)
+    refuse_two_tokenizers(given_tokenizer, source)
+    files = {"src": src, "tgt": tgt, "data": data, "dev_src": dev_src, "dev_tgt": dev_tgt, "dev": dev}
+    files |= {"text": text, "dev_text": dev_text, "replay": replay}
+    reporter = Console() if reporter is None else reporter
+    configuration = training_settings(
+        config=config,
+        run=_path(run),
+        init_from=source,
+        data={key: _names(value) for key, value in files.items()},
+        training={"max_steps": max_steps, "max_time": max_time, "seed": seed},
+        assignments=[f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()],
+        vocabulary_given=tokenizer is not None,
+        say=reporter.say,
+    )
+    directory = RunDirectory(_path(run) or default_run(config, configuration.data))
+    with Interrupts() as interrupts:
+        result = train_run(
+            configuration,
+            run=directory.path,
+            reporter=reporter,
+            interrupts=interrupts,
+            tokenizer=given_tokenizer,
+            init_from=source,
+            started=started,
+        )
+    if result is None:
+        raise UsageError("under torchrun, train with the command: only its first process has a result")
+    return result
+
+
+def translate(
+    texts: Sequence[str],
+    *,
+    run: Named | None = None,
+    checkpoint: str = "best",
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    glossary: Named | None = None,
+    prefix: str = "",
+    device: str = "auto",
+) -> "list[Translation]":
+    """Translates texts, one translation for each; as `tfm translate`.
+
+    It loads the model at each call: whoever translates again and again keeps a `tfm.seq2seq.decoding.Translator`.
+
+    Args:
+        texts: Any strings.
+        run: The run directory; may be left out if `runs/` holds exactly one.
+        checkpoint: `best`, `last` or a step.
+        beam_size, length_penalty: Of the search; the run's if not given.
+        n_best: Alternatives for each text.
+        glossary: A file of terms and their translations.
+        prefix: What every translation begins with.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+
+    Raises:
+        TypeError: One text came instead of several.
+        TfmError: As its subclasses in `tfm.data.errors` say.
+    """
+    from ..data.sentences import refuse_one_text
+    from ..seq2seq.decoding import Translator
+
+    refuse_one_text(texts)
+    console = Console()
+    terms = None if glossary is None else Glossary.load(Path(glossary))
+    translator = Translator.load(find_run(_path(run), console), checkpoint=checkpoint, device=device, warn=console.warn)
+    search = translator.search(beam_size, length_penalty, n_best)
+    return translator.translate(texts, search=search, prefixes=prefix, glossary=terms)
+
+
+def evaluate(
+    *,
+    src: Files = (),
+    tgt: Files = (),
+    data: Files = (),
+    run: Named | None = None,
+    checkpoint: str = "best",
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    glossary: Named | None = None,
+    device: str = "auto",
+) -> "TestResult":
+    """Translates a test set and scores it; as `tfm evaluate`.
+
+    Args:
+        src, tgt, data: The test set.
+        run: The run directory; may be left out if `runs/` holds exactly one.
+        checkpoint: `best`, `last` or a step.
+        metrics: Of bleu, chrf, ter, exact and wer.
+        beam_size, length_penalty: Of the search; the run's if not given.
+        glossary: A file of terms and their translations.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+
+    Raises:
+        TfmError: As its subclasses in `tfm.data.errors` say.
+    """
+    from ..seq2seq.evaluation.scores import check_metrics
+    from ..seq2seq.evaluation.test_set import evaluate_set
+
+    check_metrics(metrics)
+    console = Console()
+    terms = None if glossary is None else Glossary.load(Path(glossary))
+    directory = find_run(_path(run), console)
+    targets = [Path(name) for name in _names(tgt)]
+    corpus = open_test_set([Path(name) for name in _names(src)], targets, _names(data), directory, {})
+    sources, references, _ = sides(corpus, targets, console)
+    return evaluate_set(
+        directory,
+        sources,
+        references,
+        metrics=metrics,
+        checkpoint=checkpoint,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        glossary=terms,
+        device=device,
+        warn=console.warn,
+    )
+
+
+def _names(files: Files) -> list[str]:
+    return [str(files)] if isinstance(files, str | Path) else [str(one) for one in files]
+
+
+def _path(name: Named | None) -> Path | None:
+    return None if name is None else Path(name)
