@@ -61,6 +61,8 @@ def data(
     config = replace(DataConfig(data=data or [], dev=dev or []), **named, **columns)
     if not (config.src or config.tgt or config.data):
         raise UsageError("name the corpus: --src and --tgt, or --data")
+    if clean is not None:
+        _refuse_overwriting(clean, config)
     console = Console()
     corpus, others = open_corpus(config), dev_corpus(config)
     for remark in corpus.remarks:
@@ -136,9 +138,7 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
     from ..data.files import OutputFile, make_directory
 
     faulty = found.rows(REMOVED)
-    names = [Path(path).name for path in (*config.src, *config.tgt)]
-    if len(names) != 2 or names[0] == names[1] or any(name.endswith((".gz", ".bz2", ".xz", ".zst")) for name in names):
-        names = ["clean.src", "clean.tgt"]
+    names = _clean_names(config)
     make_directory(folder)
     with ExitStack() as stack:
         streams = [stack.enter_context(OutputFile(folder / name)) for name in names]
@@ -147,6 +147,22 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
                 for stream, text in zip(streams, pair, strict=True):
                     stream.write(" ".join(text.splitlines()) + "\n")
     return len(pairs) - len(faulty)
+
+
+def _clean_names(config: "DataConfig") -> list[str]:
+    """Names of the two clean files: those of the corpus, where it is two files."""
+    names = [Path(path).name for path in (*config.src, *config.tgt)]
+    compressed = any(name.endswith((".gz", ".bz2", ".xz", ".zst")) for name in names)
+    return names if len(set(names)) == len(names) == 2 and not compressed else ["clean.src", "clean.tgt"]
+
+
+def _refuse_overwriting(folder: Path, config: "DataConfig") -> None:
+    from ..data.errors import UsageError
+
+    read = {Path(name).resolve() for name in (*config.src, *config.tgt, *config.dev_src, *config.dev_tgt)}
+    for name in _clean_names(config):
+        if (folder / name).resolve() in read:
+            raise UsageError(f"--clean {folder} would overwrite {folder / name}; name another folder")
 
 
 def _as_dict(found: "Audit", kept: int | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data.documents.document import Document
+from ..data.errors import Interrupted
 from ..data.files import BinaryOutputFile
 from .console import Console
 from .faults import Faults
@@ -29,18 +30,26 @@ def translate_document(
 
     Raises:
         EnvironmentFault: It cannot be written.
+        Interrupted: A signal came; what had been translated by then is in the document.
     """
     texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
+    interrupted: Interrupted | None = None
     with BinaryOutputFile(output) as stream:
         bar = console.progress("translating", len(texts), "text")
-        for first in range(0, len(texts), CHUNK_TEXTS):
-            found = translate(texts[first : first + CHUNK_TEXTS], first)
-            faults.note(found, first, texts)
-            outputs += [one.text for one in found]
-            bar.update(len(outputs))
+        try:
+            for first in range(0, len(texts), CHUNK_TEXTS):
+                found = translate(texts[first : first + CHUNK_TEXTS], first)
+                faults.note(found, first, texts)
+                outputs += [one.text for one in found]
+                bar.update(len(outputs))
+        except Interrupted as error:
+            interrupted = error
         bar.close()
-        left = document.fields.fill(outputs)
+        left = document.fields.fill([*outputs, *[""] * (len(texts) - len(outputs))])
         document.save(stream)
+    if interrupted is not None:
+        kept = f"{len(outputs):,} of {len(texts):,} texts are done, and in {output}: give it as --input to go on"
+        raise Interrupted(kept, interrupted.signal_number) from interrupted
     filled = len(document.fields) - left
     console.say(f"{output}: {filled:,} filled in by machine; review them")
     if left:

@@ -19,6 +19,8 @@ LEARNED_FROM = 60_000
 """Pairs, from the beginning, whose words are counted; then memory and time stay bounded."""
 RAREST = 10
 """Of a text, so many of its rarest words are looked at, as they say most; those that stand nowhere else say nothing."""
+MORE_THAN_CHANCE = 1.3
+"""How many times better than texts of distant lines two texts have to fit together."""
 MIN_LINES = 6
 """Fewer neighbours that fit another place better do so by chance."""
 EVIDENCE = 6.0
@@ -93,13 +95,21 @@ def find_shifts(pairs: Sequence[Pair]) -> list[Shift]:
     src, tgt = (rare_words([pair[side] for pair in counted]) for side in (0, 1))
     lexicon = Lexicon(zip(src, tgt, strict=True))
     home = np.array([lexicon.fit(s, t, counted=True) for s, t in zip(src, tgt, strict=True)], np.float64)
-    usual = float(np.median(home)) if len(home) else 0.0
-    found: list[Shift] = []
-    for offset in OFFSETS:
-        away = np.zeros_like(home)
+    half = len(src) // 2
+    by_chance = float(np.mean([lexicon.fit(s, tgt[i - half], counted=False) for i, s in enumerate(src)] or [0.0]))
+    moved = {offset: np.zeros_like(home) for offset in OFFSETS}
+    for offset, away in moved.items():
         for i in range(max(0, -offset), min(len(src), len(src) - offset)):
             away[i] = lexicon.fit(src[i], tgt[i + offset], counted=False)
-        found += [Shift(first, last, offset) for first, last in _runs(away - home, EVIDENCE * usual)]
+    usual = max((float(np.median(scores)) for scores in (home, *moved.values()) if len(scores)), default=0.0)
+    if usual < MORE_THAN_CHANCE * by_chance:  # the two sides have nothing to do with each other
+        return []
+    least = np.maximum(home, MORE_THAN_CHANCE * by_chance)
+    found = [
+        Shift(first, last, offset)
+        for offset, away in moved.items()
+        for first, last in _runs(away - least, EVIDENCE * usual)
+    ]
     return sorted(_strongest(found), key=lambda shift: shift.first)
 
 

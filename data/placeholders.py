@@ -17,16 +17,19 @@ _NOTHING = dict.fromkeys(map(ord, SYMBOLS), "")
 
 _PLACEHOLDER = re.compile(
     r"""
-      (?: https?:// | ftp:// | www\. ) [^\s<>"'`|]* [^\s<>"'`|.,;:!?)\]}]   # an address; the full stop after it is text
-    | [\w.+-]+ @ [\w-]+ (?: \. [\w-]+ )+                                    # an e-mail address
-    | :[A-Za-z][\w.:+-]*:` [^`<>]+ `                                        # :func:`x`, without words of its own
+      (?: https?:// | ftp:// | www\. ) [!\#-&(-;=?-_a-{}~]* [A-Za-z0-9/#=&_~%+-]     # an address; a full stop is text
+    | (?<![A-Za-z0-9.+_-]) [A-Za-z0-9.+_-]{1,64} @ [A-Za-z0-9-]+ (?: \. [A-Za-z0-9-]+ )+ # an e-mail address
+    | :[A-Za-z][\w.:+-]{0,50}:` [^`<>]+ `                                   # :func:`x`, without words of its own
     | `` [^`]+ `` | (?<![\w`]) ` [^`\s]+ ` (?! [\w`])                       # ``code`` and `code`
     | \|\w[\w.-]*\|                                                         # |name|, which stands for a text
-    | </? [A-Za-z] [^<>]* > | <!--.*?-->                                    # a tag
+    | </? [A-Za-z] [^<>]* > | <!--.{0,500}?-->                              # a tag
     | & (?: \#\d+ | \#x[0-9A-Fa-f]+ | [A-Za-z]\w* ) ;                       # &amp;
-    | \$? \{\{? [\w\s.,:!%$+-]* \}?\}                                       # {}, {name}, {0:.2f}, {{ name }}, ${name}
+    | \{\\[^{}]*\} | \$? \{\{? [\w\s.,:!%$+\[\]-]* \}?\}                    # {\an8}, {}, {name}, {0:.2f}, ${name}
     | % \([\w.]+\) [-#0+]? \d* (?: \.\d+ )? [a-zA-Z]                        # %(name)s
-    | %% | % (?: \d+\$ )? [-#0+]? \d* (?: \.\d+ )? (?: hh|ll|[hlqLjzt] )? [diouxXeEfFgGcrsap@] (?! [A-Za-z])    # %s
+    | %% | % L? [1-9]\d? (?! [\d$.%]|\w) | (?<!\d) %n \b                     # %1 and %n, of Qt
+    | (?<!\d) % (?: \d+\$ )? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )?   # %s, %1$s, %5.2f ..
+        (?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]
+    | (?<=\d) % (?: \d+\$ )? [diouxXeEfFgGcrsap@] (?! \w)                   # %d%s, but not 50%ige
     | \\ [nrt"'\\]                                                          # an escape that is spelt out
     """,
     re.VERBOSE,
@@ -56,6 +59,11 @@ class Masked:
 def placeholders(text: str) -> list[str]:
     """The placeholders of a text, in order."""
     return [match[0] for match in _PLACEHOLDER.finditer(text)] if _HINT.search(text) else []
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has letters besides its placeholders."""
+    return any(character.isalpha() for character in (_PLACEHOLDER.sub(" ", text) if _HINT.search(text) else text))
 
 
 def mask(text: str) -> Masked:

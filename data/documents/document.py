@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import IO, Protocol
 
-from ..placeholders import placeholders
+from ..placeholders import has_words
 
 Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
@@ -35,7 +35,7 @@ class Fields:
         parts: list[str | int] = []
         for piece in _LINE_END.split(text):
             inner = piece.strip()
-            if not _has_words(inner):
+            if not has_words(inner):
                 parts.append(piece)
                 continue
             before, _, after = piece.partition(inner)
@@ -58,12 +58,6 @@ class Fields:
             whole = all(pieces[i] for i, part in enumerate(parts) if isinstance(part, int))
             left += not (whole and put("".join(pieces)))
         return left
-
-
-def _has_words(text: str) -> bool:
-    for value in placeholders(text):
-        text = text.replace(value, " ")
-    return any(character.isalpha() for character in text)
 
 
 class Document(Protocol):

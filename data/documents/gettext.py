@@ -31,14 +31,15 @@ class PoDocument:
         count = re.match(r"\s*nplurals\s*=\s*(\d+)", self._file.metadata.get("Plural-Forms", ""))
         without_forms = 0
         current = [message for message in self._file if not message.obsolete]
-        waiting = [message for message in current if not message.translated()]
+        forms = int(count[1]) if count else 0
+        waiting = [message for message in current if _is_open(message, forms)]
         for message in waiting:
             if not message.msgid_plural:
                 self.fields.add(message.msgid, lambda text, one=message: _put(one, text))
             elif count is None:
                 without_forms += 1
             else:
-                self._add_plural(message, int(count[1]))
+                self._add_plural(message, forms)
         self.remark = f"{path}: {len(waiting):,} of {len(current):,} messages are empty or fuzzy"
         if without_forms:
             self.remark += f"; {without_forms:,} with a plural stay so, as the header has no Plural-Forms"
@@ -47,12 +48,20 @@ class PoDocument:
         one, many = plural_forms(self._file)
         message.msgstr_plural = {form: message.msgstr_plural.get(form, "") for form in range(count)}
         for form in range(count):
+            if message.msgstr_plural[form] and not message.fuzzy:
+                continue
             source = message.msgid if form == one and form != many else message.msgid_plural
             self.fields.add(source, lambda text, form=form: _put_form(message, form, text))
 
     def save(self, stream: IO[bytes]) -> None:
         """Writes the file in UTF-8."""
         stream.write(f"{self._file}\n".encode())
+
+
+def _is_open(message: Any, forms: int) -> bool:
+    """Whether a message has no translation, one that is fuzzy, or not all of its plural forms."""
+    missing = any(not message.msgstr_plural.get(form) for form in range(forms)) if message.msgid_plural else False
+    return missing or not message.translated()
 
 
 def _put(message: Any, text: str) -> bool:

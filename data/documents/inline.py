@@ -6,11 +6,10 @@ none. To the translator these are placeholders.
 
 import re
 from copy import deepcopy
+from itertools import chain, count
 from typing import Any
 
 from ..formats.xml import local_name
-
-_TAG = re.compile(r"(</?t\d+/?>)")
 
 
 class Inline:
@@ -27,19 +26,27 @@ class Inline:
     def __init__(self, element: Any, codes: frozenset[str]) -> None:
         self._elements: dict[str, Any] = {}
         self._codes = codes
+        whole = "".join(element.itertext())
+        self._letter = next(name for name in chain(["t"], (f"t{n}_" for n in count())) if f"<{name}" not in whole)
+        self._tag = re.compile(rf"(</?{self._letter}\d+/?>)")
         self.text = self._flatten(element)
 
     def _flatten(self, element: Any) -> str:
         text = element.text or ""
         for child in element:
-            name = f"t{len(self._elements) + 1}"
+            name = f"{self._letter}{len(self._elements) + 1}"
             self._elements[name] = child
-            if local_name(child) in self._codes or not (len(child) or child.text) or not local_name(child):
+            if self._is_code(child):
                 text += f"<{name}/>"
             else:
                 text += f"<{name}>{self._flatten(child)}</{name}>"
             text += child.tail or ""
         return text
+
+    def _is_code(self, element: Any) -> bool:
+        """Whether nothing in an element is to be translated."""
+        protected = element.get("translate") == "no" or element.get("mtype") == "protected"
+        return protected or local_name(element) in ("", *self._codes) or not (len(element) or element.text)
 
     def put(self, text: str, target: Any) -> bool:
         """Makes text with tags the content of a segment.
@@ -51,13 +58,13 @@ class Inline:
         Returns:
             False where a tag is missing, comes twice, or they are not nested; the element is then as it was.
         """
-        tags, expected = _TAG.findall(text), _TAG.findall(self.text)
+        tags, expected = self._tag.findall(text), self._tag.findall(self.text)
         if sorted(tags) != sorted(expected):
             return False
         root: list[Any] = [None, "", []]  # element to copy, text, children with their tails
         stack = [root]
-        for piece in _TAG.split(text):
-            if not _TAG.fullmatch(piece):
+        for piece in self._tag.split(text):
+            if not self._tag.fullmatch(piece):
                 _append_text(stack[-1], piece)
             elif piece.startswith("</"):
                 if stack[-1][0] != piece[2:-1]:

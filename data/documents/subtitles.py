@@ -5,13 +5,14 @@ The formats have no mark for what nobody has reviewed.
 
 import re
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
 from ..config import DataConfig
 from ..errors import DataError
-from ..reading import read_lines
 from .document import Fields
+from .raw import line_end, raw_lines
 
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
 
@@ -29,23 +30,30 @@ class SubtitleDocument:
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         del config
-        self._lines: list[str | None] = [line or "" for line in read_lines(path)]
+        self._lines = raw_lines(path)
         self.fields = Fields()
-        cues = 0
-        lines = [line or "" for line in self._lines]
-        for number, line in enumerate(lines):
-            if _TIME.fullmatch(line):
-                cues += 1
-                self._add(lines, number + 1)
-        if not cues:
+        lines = [line.strip() for line in self._lines]
+        times = [number for number, line in enumerate(lines) if _TIME.fullmatch(line)]
+        for time, following in pairwise([*times, len(lines)]):
+            self._add(lines, time + 1, following)
+        if not times:
             raise DataError(f"{path} has no cue: no line such as 00:00:01,000 --> 00:00:02,500")
-        self.remark = f"{path}: {cues:,} cues"
+        self.remark = f"{path}: {len(times):,} cues"
 
-    def _add(self, lines: list[str], first: int) -> None:
+    def _add(self, lines: list[str], first: int, end: int) -> None:
+        """Adds the text of a cue: its lines up to a blank one, or to the number of the next cue.
+
+        Args:
+            lines: All lines.
+            first: Where the text begins.
+            end: The line of the next cue's times, or the end of the file.
+        """
         last = first
-        while last < len(lines) and lines[last].strip():
+        while last < end and lines[last]:
             last += 1
-        spoken = [line.strip() for line in lines[first:last]]
+        if last == end < len(lines) and last > first and lines[last - 1].isdecimal():  # no blank line in between
+            last -= 1
+        spoken = lines[first:last]
         if len(spoken) > 1 and all(line.startswith(("-", "–", "—")) for line in spoken):
             for number, line in enumerate(spoken, start=first):
                 self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
@@ -57,15 +65,15 @@ class SubtitleDocument:
 
     def _put(self, first: int, last: int, text: str) -> bool:
         """Puts a text in the place of lines, in about equally long ones."""
-        count = last - first
+        count, end = last - first, line_end(self._lines[first])
         width = max(-(-len(text) // count), max(map(len, text.split()), default=1))
         lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
         while len(lines) > count:
             width += 1
             lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        self._lines[first:last] = [*lines, *[None] * (count - len(lines))]
+        self._lines[first:last] = [*(line + end for line in lines), *[""] * (count - len(lines))]
         return True
 
     def save(self, stream: IO[bytes]) -> None:
         """Writes the file in UTF-8."""
-        stream.writelines(f"{line}\n".encode() for line in self._lines if line is not None)
+        stream.writelines(line.encode() for line in self._lines)

@@ -1,10 +1,11 @@
 """Translation memories in TMX: units that lack a variant of the target language get one."""
 
+from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
 from ..config import DataConfig
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from ..formats.tmx import CODES, languages_of
 from ..formats.xml import XML_LANG, children, parse_tree, same_language, write_tree
 from .document import Fields
@@ -43,17 +44,20 @@ class TmxDocument:
         inline = Inline(segment, CODES)
 
         def put(text: str) -> bool:
-            variant = segment.getparent().makeelement(segment.getparent().tag, {XML_LANG: language})
-            variant.attrib.update({"creationid": CREATOR, "creationtool": "tfm"})
             new = segment.makeelement(segment.tag)
-            variant.append(new)
             if not inline.put(text, new):
                 return False
-            for empty in [one.getparent() for one in _variants(unit, language)]:
-                unit.remove(empty)
-            variant.tail = unit[-1].tail
-            unit[-1].tail = segment.getparent().tail
-            unit.append(variant)
+            empty = _variants(unit, language)
+            if empty:
+                new.tail = empty[0].tail
+                variant = empty[0].getparent()
+                variant.replace(empty[0], new)
+            else:
+                variant = segment.getparent().makeelement(segment.getparent().tag, {XML_LANG: language})
+                variant.append(new)
+                variant.tail, unit[-1].tail = unit[-1].tail, segment.getparent().tail
+                unit.append(variant)
+            variant.attrib.update({"creationid": CREATOR, "creationtool": "tfm"})
             return True
 
         self.fields.add(inline.text, put)
@@ -74,11 +78,20 @@ def _variants(unit: Any, language: str) -> list[Any]:
 
 
 def _languages(path: Path, root: Any, units: list[Any], config: DataConfig) -> tuple[str, str]:
-    if (config.src_column, config.tgt_column) != ("src", "tgt"):
-        return config.src_column, config.tgt_column
+    """The two languages; that of the target as the file writes it, if it does."""
+    named = config.src_column, config.tgt_column
+    if named != ("src", "tgt"):
+        if "src" in named or "tgt" in named:
+            raise UsageError(f"{path}: name both languages: --src-column en --tgt-column de")
+        written = Counter(code for unit in units for code in _codes(unit) if same_language(code, named[1]))
+        return named[0], written.most_common(1)[0][0] if written else named[1]
     header = next((one.get("srclang", "") for one in root.iter("{*}header")), "")
     for unit in units:
-        codes = [variant.get(XML_LANG) or variant.get("lang") or "" for variant in children(unit, "tuv")]
-        if len(set(codes)) > 1:
-            return languages_of(path, codes, header)
+        if len(set(_codes(unit))) > 1:
+            src, tgt = languages_of(path, _codes(unit), header)
+            return src, next(code for code in _codes(unit) if same_language(code, tgt))
     raise DataError(f"{path}: every unit has one language only; name two: --src-column en --tgt-column de")
+
+
+def _codes(unit: Any) -> list[str]:
+    return [variant.get(XML_LANG) or variant.get("lang") or "" for variant in children(unit, "tuv")]

@@ -37,6 +37,18 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         raise DataError(f"{path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
 
 
+def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> None:
+    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named.
+
+    Raises:
+        DataError: It is from one other language, or to one; or the other way round.
+    """
+    for unit in units:
+        now = _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+        if _swapped(path, now, config):
+            raise DataError(f"{path}: from {_named(now)}, not from {config.src_column} to {config.tgt_column}")
+
+
 def _swapped(path: Path, languages: Languages, config: DataConfig) -> bool:
     """Whether the file's target language is the source wanted. A language that the file does not name fits."""
     wanted = config.src_column, config.tgt_column

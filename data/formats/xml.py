@@ -1,5 +1,6 @@
 """XML files that other people wrote: read element by element, with entities and the network off."""
 
+import codecs
 from collections.abc import Iterator
 from html.entities import html5
 from pathlib import Path
@@ -52,8 +53,12 @@ def parse_tree(path: Path) -> Any:
 
 
 def write_tree(tree: Any, stream: IO[bytes]) -> None:
-    """Writes a file in the encoding that it had."""
-    tree.write(stream, encoding=tree.docinfo.encoding or "utf-8", xml_declaration=True)
+    """Writes a file in the encoding that it had, with a line end behind it. XML has `\\n` alone between lines."""
+    information = tree.docinfo
+    tree.write(
+        stream, encoding=information.encoding or "utf-8", xml_declaration=True, standalone=information.standalone
+    )
+    stream.write("\n".encode(information.encoding or "utf-8").removeprefix(codecs.BOM_UTF16))
 
 
 def _not_well_formed(path: Path, error: Any) -> DataError:

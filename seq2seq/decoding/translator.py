@@ -12,7 +12,7 @@ from ...data.cleaning import clean
 from ...data.errors import DataError
 from ...data.glossary import Glossary, missed
 from ...data.padding import pad_sources
-from ...data.placeholders import Masked, differences, placeholders
+from ...data.placeholders import SYMBOLS, Masked, differences, has_words, placeholders
 from ...data.sentences import refuse_one_text, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..model.decoder_only import DecoderOnly
@@ -165,7 +165,7 @@ class Translator:
         """Translates texts, in order, one translation for each.
 
         Texts longer than the model allows are split at sentence ends and their translations joined. Blank texts give
-        blank translations.
+        blank translations. A text of placeholders alone is its own translation.
 
         Args:
             texts: Any strings.
@@ -235,7 +235,9 @@ class Translator:
         return ConstrainedBeam(alike.size, alike.length_penalty, alike.n_best, alike.no_repeat_ngram_size, symbols)
 
     def _terms(self, text: str, glossary: Glossary) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
+        """What a text's terms become; nothing where that is longer than the model writes."""
+        terms = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
+        return terms if sum(map(len, terms)) < self.model.config.max_seq_len // 2 else ()
 
     def _is_faithful(self, part: _Part, found: dict[tuple[int, int], list[Hypothesis]]) -> bool:
         """Whether the best output of a part has the placeholders of its source, and no other ones."""
@@ -277,7 +279,7 @@ class Translator:
         return ids
 
     def _split(self, line: int, text: str, first_line: int, prefix: list[int]) -> list[_Part]:
-        if not text:
+        if not text or _is_markup(text):
             return []
         ids = self.tokenizer.src.encode(text)
         if len(ids) <= self._max_source:
@@ -312,14 +314,16 @@ class Translator:
         return search(step, self._model.encode(src), task)
 
     def _max_length(self, part: _Part) -> int:
-        """Most pieces of its output, eos included: a prefix and eos always have room."""
-        limit = self.decoding.max_decode_len(len(part.ids), self.model.config.max_seq_len)
-        return max(limit, len(part.prefix) + 1)
+        """Most pieces of its output, eos included: a prefix, phrases and eos always have room."""
+        longest = self.model.config.max_seq_len
+        limit = self.decoding.max_decode_len(len(part.ids), longest)
+        return max(min(limit + sum(map(len, part.phrases)), longest), len(part.prefix) + 1)
 
     def _join(self, parts: list[list[Hypothesis]], masked: Masked) -> Translation:
         """Joins the parts of one text, rank by rank; a part with fewer hypotheses repeats its last."""
-        if not parts:
-            return Translation("", alternatives=(Translation(""),))
+        if not parts:  # blank, or nothing to translate
+            text = masked.unmask(masked.text) if _is_markup(masked.text) else ""
+            return Translation(text, alternatives=(Translation(text),))
         count = max(len(hypotheses) for hypotheses in parts)
         ranked = [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(count)]
         alternatives = tuple(self._detokenized(hypotheses, masked) for hypotheses in ranked)
@@ -335,6 +339,11 @@ class Translator:
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(masked.unmask(vocabulary.piece(token)) for part in parts for token in part.ids),
         )
+
+
+def _is_markup(text: str) -> bool:
+    """Whether a text, masked or not, has placeholders and no words."""
+    return not has_words(text) and (bool(placeholders(text)) or any(symbol in text for symbol in SYMBOLS))
 
 
 def _symbols(ids: list[int]) -> Counter[int]:

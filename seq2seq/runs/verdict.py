@@ -79,9 +79,9 @@ def _quality(best: dict[str, Any]) -> str:
 
 
 def _was_improving(validations: Sequence[dict[str, Any]], training: TrainingConfig, falling_since: int) -> bool:
-    if training.patience:
-        return not falling_since  # the cap came first
-    last = validations[-1]
+    last, lowest = validations[-1], min(record["loss"] for record in validations)
+    if training.patience:  # did its largest number of updates come first?
+        return not falling_since and last["loss"] <= (1 + IMPROVING) * lowest
     earlier = [record for record in validations if record["step"] <= 0.8 * last["step"]]
     return bool(earlier) and last["loss"] < (1 - IMPROVING) * min(record["loss"] for record in earlier)
 

@@ -345,3 +345,87 @@ def test_what_is_a_document_and_where_it_is_written() -> None:
         open_document(Path("x.po"), None, DataConfig())
     with pytest.raises(UsageError, match=r"the --output must end in \.srt"):
         open_document(Path("x.srt"), Path("x.txt"), DataConfig())
+
+
+# --- what people have written stays ---
+
+
+def test_human_plural_forms_stay(write: Write) -> None:
+    half = PO.replace('msgstr[0] ""', 'msgstr[0] "eine Datei"')
+    assert opened(write("app.po", half)).fields.texts == ["open %s", "close", "%d files"]
+    three = half.replace("nplurals=2; plural=(n != 1);", "nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);")
+    text = filled(write("b.po", three), lambda text: text)
+    assert 'msgstr[0] "eine Datei"' in text and 'msgstr[2] "%d files"' in text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        '<target state="translated" state-qualifier="mt-suggestion">Haus</target>',
+        '<target state="signed-off">Haus</target>',
+        "<target>Haus</target>",
+    ],
+)
+def test_targets_of_people_stay(write: Write, target: str) -> None:
+    unit = f'<trans-unit id="9"><source>house</source>{target}</trans-unit>'
+    text = XLIFF_1.replace("</body>", f"{unit}</body>")
+    assert "house" not in opened(write("a.xlf", text)).fields.texts
+    approved = unit.replace('id="9"', 'id="9" approved="yes"').replace(target, target.replace("translated", "new"))
+    assert "house" not in opened(write("b.xlf", XLIFF_1.replace("</body>", f"{approved}</body>"))).fields.texts
+
+
+def test_of_segments_only_the_empty_ones_are_filled(write: Write) -> None:
+    target = '<target><mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2"/></target>'
+    path = write("a.xlf", XLIFF_1.replace("</seg-source>", f"</seg-source>{target}"))
+    assert "Two." in opened(path).fields.texts and "One." not in opened(path).fields.texts
+    unit = list(etree.fromstring(filled(path, german).encode()).iter("{*}trans-unit"))[4]
+    assert [mark.text for mark in unit.find("{*}target").findall("{*}mrk")] == ["Eins.", "TWO."]
+
+
+def test_text_that_looks_like_one_of_our_tags_is_text(write: Write) -> None:
+    text = XLIFF_1.replace("<source>new</source>", "<source>the &lt;t1/&gt; and <x id='1'/> tags</source>")
+    document = opened(write("a.xlf", text))
+    assert "the <t1/> and <t0_1/> tags" in document.fields.texts
+    assert document.fields.fill(document.fields.texts) == 0
+
+
+def test_protected_words_are_not_translated(write: Write) -> None:
+    text = XLIFF_1.replace("<source>new</source>", '<source>our <mrk mtype="protected">Foo</mrk></source>')
+    assert "our <t1/>" in opened(write("a.xlf", text)).fields.texts
+    assert ">Foo</mrk>" in filled(write("b.xlf", text), german).partition('id="3"')[2]
+
+
+def test_a_file_in_other_languages_is_refused(write: Write) -> None:
+    with pytest.raises(DataError, match="from en to de, not from"):
+        opened(write("a.xlf", XLIFF_1), src_column="fr", tgt_column="de")
+    with pytest.raises(UsageError, match="name both languages"):
+        opened(write("a.tmx", TMX), src_column="en")
+
+
+def test_an_empty_variant_of_a_region_is_filled(write: Write) -> None:
+    empty = '<tuv xml:lang="de-AT"><prop type="y">z</prop><seg/></tuv></tu>'
+    path = write("m.tmx", TMX.replace("</seg></tuv></tu>\n</body>", f"</seg></tuv>{empty}\n</body>"))
+    variants = list(etree.fromstring(filled(path, german).encode()).iter("tu"))[1].findall("tuv")
+    assert len(variants) == 2 and variants[1][0].text == "z" and "".join(variants[1][1].itertext()) == "A [CAT]"
+
+
+def test_cues_without_a_blank_line_between_them(write: Write) -> None:
+    text = "1\r\n00:00:01,000 --> 00:00:02,000\r\none\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\ntwo\r\n"
+    assert filled(write("a.srt", "\ufeff" + text)) == "\ufeff" + text.replace("one", "ONE").replace("two", "TWO")
+
+
+def test_rows_that_are_not_filled_are_as_they_were(write: Write) -> None:
+    rows = ['\ufeff"id", source,target\r\n', "1,  kept  ,x\r\n", '2,"a\r\nb",\r\n', '3,"two words",done']
+    text = filled(write("a.csv", "".join(rows).encode()))
+    assert text == "".join([*rows[:2], '2,"a\nb","A\nB"\r\n', rows[3]])
+    lines = ['{"src": "a", "tgt": "b", "n": 1.10}\r\n', '{"src": "half \\ud83d", "tgt": ""}\r\n']
+    found = filled(write("a.jsonl", "".join(lines).encode()))
+    assert found.startswith(lines[0]) and json.loads(found.splitlines()[1])["tgt"] == "HALF \ud83d"
+    tsv = filled(write("a.tsv", b"\xef\xbb\xbfone\t\r\ntwo\tzwei\r\n"))
+    assert tsv == "\ufeffone\tONE\r\ntwo\tzwei\r\n"
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.tsv", "a\tb\n"), ("a.csv", "a b,c d\ne f,g h\n")])
+def test_a_column_that_no_row_has(write: Write, name: str, content: str) -> None:
+    with pytest.raises(DataError, match="no row has a text in column 9"):
+        opened(write(name, content), src_column="9", tgt_column="2")

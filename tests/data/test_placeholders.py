@@ -1,5 +1,7 @@
 """Placeholders: what counts as one, and that nothing of a text is lost where symbols stand for them."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,12 @@ from tfm.data.placeholders import SYMBOLS, Differences, differences, mask, mask_
         ("use :func:`open` and ``x = 1`` or `code`", [":func:`open`", "``x = 1``", "`code`"]),
         ("see :ref:`the tutorial <tut>`", ["<tut>"]),
         ("|version| of it", ["|version|"]),
+        ("%dx%d pixels, %dMB", ["%d", "%d", "%d"]),
+        ("%1 of %L2, %n files", ["%1", "%L2", "%n"]),
+        ("50%ige Lösung, 20 % of it", []),
+        (r"{\an8}Hi {a[0]}", [r"{\an8}", "{a[0]}"]),
+        ("访问https://example.com/a。谢谢", ["https://example.com/a"]),
+        ("联系foo@example.com获取", ["foo@example.com"]),
         ("nothing here", []),
         ("", []),
     ],
@@ -93,3 +101,12 @@ def test_differences() -> None:
     assert str(found) == "lost %s {a}, added {b}"
     assert not differences("%s files", "%sdateien") and differences("%(s)s %s", "%(s)s").lost == ("%s",)
     assert differences("https://a.org https://a.org/b", "https://a.org/b").lost == ("https://a.org",)
+
+
+@pytest.mark.parametrize(
+    "text", ["A" * 100_000 + "@", "<!-- " * 10_000, "http://" * 20_000, "%" * 50_000, ":a" * 50_000]
+)
+def test_long_lines_take_no_time(text: str) -> None:
+    begun = time.perf_counter()
+    placeholders(text)
+    assert time.perf_counter() - begun < 2

@@ -111,3 +111,10 @@ def test_a_term_for_which_there_is_no_room_is_reported(marked_tokenizer: Tokeniz
     long = "and my sister sees a dog and the cat sees my sister and a dog"
     (found,) = short.translate(["cat"], glossary=Glossary([("cat", long)]))
     assert found.missed == (long,)
+
+
+def test_a_text_of_placeholders_alone_is_its_own_translation(
+    translator: Translator, make_model: Callable[[int], Transformer], tokenizer: Tokenizer
+) -> None:
+    for one in (translator, Translator(make_model(15), tokenizer)):
+        assert [found.text for found in one.translate(["[%s] %d/%d", "<b></b>", ""])] == ["[%s] %d/%d", "<b></b>", ""]

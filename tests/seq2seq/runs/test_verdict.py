@@ -54,6 +54,7 @@ def test_patience_knows_whether_it_was_used_up() -> None:
     records = validations([4.0, 3.5, 3.2, 3.0, 2.9])
     assert "stopped improving" in said(records, PATIENT, falling_since=300)[1]
     assert "still improving" in said(records, PATIENT)[1]
+    assert "stopped improving" in said(validations([4.0, 3.0, 2.5, 2.48, 2.52]), PATIENT)[1]
 
 
 @pytest.mark.parametrize("limit", [None, 900])
