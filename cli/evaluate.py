@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,11 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
+    ] = None,
+    worst: Annotated[int, typer.Option(metavar="N", min=0, help="Show the N sentences with the lowest chrF.")] = 0,
     examples: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")] = 0,
     device: Device = "auto",
     json_: Json = False,
@@ -88,6 +94,7 @@ def evaluate(
             "--length-penalty": length_penalty,
             "--glossary": glossary,
             "--output": output,
+            "--report": report,
         }
         given = [flag for flag, value in making.items() if value is not None]
         if given:
@@ -128,6 +135,14 @@ def evaluate(
             stream.writelines(line + "\n" for line in result.outputs)
     for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
         console.say(f"source     {sources[i]}\noutput     {result.outputs[i]}\nreference  {references[i][0]}\n")
+    order = sorted(range(len(sources)), key=lambda row: result.chrf[row])
+    for row in order[:worst]:
+        said = f"line {row + 1:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
+        text = f"source     {sources[row]}\noutput     {result.outputs[row]}\nreference  {references[row][0]}"
+        console.say(f"{said}\n{text}\n")
+    if report is not None:
+        with OutputFile(report) as stream:
+            stream.writelines(_sentence(row, sources, references, result) + "\n" for row in order)
     if json_:
         print(json.dumps(_as_dict(result), ensure_ascii=False))
     else:
@@ -149,9 +164,26 @@ def _print_result(result: Any) -> None:
         print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
     for one in result.scores:
         print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
+    for group in result.groups if len(result.groups) > 1 else ():
+        print(f"  {group}")
+    if result.correlation is not None:
+        print(f"confidence: its correlation with the chrF of the sentences is {result.correlation:.2f}")
     for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
         if kept.total:
             print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
+
+
+def _sentence(row: int, sources: list[str], references: list[list[str]], result: Any) -> str:
+    """A line of JSON about one sentence."""
+    record = {
+        "line": row + 1,
+        "source": sources[row],
+        "output": result.outputs[row],
+        "references": references[row],
+        "chrf": result.chrf[row],
+        "confidence": result.confidences[row],
+    }
+    return json.dumps(record, ensure_ascii=False)
 
 
 def _as_dict(result: Any) -> dict[str, Any]:
@@ -166,6 +198,8 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "loss_sentences": result.loss_sentences,
         "scores": {one.name: one.value for one in result.scores},
         "signatures": {one.name: one.signature for one in result.scores},
+        "by_length": [asdict(group) for group in result.groups],
+        "confidence_correlation": result.correlation,
         "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
     }

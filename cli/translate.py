@@ -233,7 +233,8 @@ def _check_search_flags(
 
 def _as_json(text: str, translation: "Translation") -> str:
     def fields(one: "Translation") -> dict[str, Any]:
-        return {"translation": one.text, "score": one.score, "log_prob": one.log_prob, "tokens": list(one.tokens)}
+        numbers = {"score": one.score, "log_prob": one.log_prob, "confidence": one.confidence}
+        return {"translation": one.text, **numbers, "tokens": list(one.tokens)}
 
     record = {"source": text, **fields(translation)}
     if len(translation.alternatives) > 1:

@@ -1,5 +1,6 @@
 """Text to text: tokenize, search, detokenize. The public Python interface of a trained run."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,14 @@ class Translation:
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def confidence(self) -> float:
+        """How sure the model is, from 0 to 1: the geometric mean of the probabilities of the pieces and of the end.
+
+        It says nothing of what the model has never seen: `tfm evaluate` tells how it goes with the quality.
+        """
+        return math.exp(self.log_prob / (len(self.tokens) + 1))
 
 
 @dataclass(frozen=True)

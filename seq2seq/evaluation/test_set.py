@@ -11,6 +11,7 @@ from ...data.placeholders import placeholders
 from ..decoding.translator import Translation, Translator
 from .loss import SetLoss, evaluate_loss, to_tensors
 from .scores import COMPARED_EXACTLY, Score, score
+from .segments import Group, by_length, correlation, sentence_chrf
 
 _CHUNK = 500
 
@@ -39,6 +40,8 @@ class TestResult:
 
     Attributes:
         outputs: The translations.
+        confidences, chrf: Of each sentence: `Translation.confidence`, and chrF.
+        groups: Scores by the length of the source.
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
         placeholders: Those of the sources, such as `%s`.
@@ -56,6 +59,14 @@ class TestResult:
     outputs: list[str]
     placeholders: Kept
     terms: Kept
+    confidences: list[float]
+    chrf: list[float]
+    groups: list[Group]
+
+    @property
+    def correlation(self) -> float | None:
+        """Of confidence and chrF, from -1 to 1; None where there are too few sentences."""
+        return correlation(self.confidences, self.chrf)
 
 
 def evaluate_set(
@@ -112,6 +123,9 @@ def evaluate_set(
         scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
         outputs=outputs,
         placeholders=_kept([len(placeholders(clean(text))) for text in sources], [one.lost for one in found]),
+        confidences=[one.confidence for one in found],
+        chrf=sentence_chrf(outputs, references),
+        groups=by_length(sources, outputs, references),
         terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
     )
 

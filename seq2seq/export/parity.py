@@ -15,13 +15,14 @@ sum to 1 again, and we leave them as they are. Greedy search does not see that, 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from ...data.cleaning import clean
 from ...data.corpus import Pair
+from ...data.placeholders import Masked
 from ..decoding.search import length_normaliser
 from ..decoding.translator import Translation, Translator
 from ..evaluation.scores import score
@@ -171,9 +172,11 @@ def compare(
         on_done: Told how many translations have been compared so far, of `len(pairs)` for each of `searches`.
     """
     tokenizer, decoding, max_seq_len = translator.tokenizer, translator.decoding, translator.model.config.max_seq_len
-    pieces = [tokenizer.src.encode_as_pieces(src) for src, _ in pairs]
+    masked = [tokenizer.mask(clean(src)) for src, _ in pairs]  # CTranslate2 knows no placeholders, only their symbols
+    pieces = [tokenizer.src.encode_as_pieces(one.text) for one in masked]
     fitting = [i for i, tokens in enumerate(pieces) if 0 < len(tokens) < max_seq_len]
     sources, references = [pieces[i] for i in fitting], [[pairs[i][1]] for i in fitting]
+    masked = [masked[i] for i in fitting]
     limits = [decoding.max_decode_len(len(tokens), max_seq_len) for tokens in sources]
     agreements: list[Agreement] = []
     ours: dict[tuple[int, float], list[Translation]] = {}
@@ -181,19 +184,26 @@ def compare(
         key = search.beam_size, search.alpha
         if key not in ours:
             texts = [pairs[i][0] for i in fitting]
-            ours[key] = translator.translate(texts, search=translator.search(search.beam_size, search.alpha))
+            chosen = translator.search(search.beam_size, search.alpha)
+            ours[key] = translator.translate(texts, search=chosen, repair=False)
         theirs = translate_pieces(export, sources, limits, search, decoding.no_repeat_ngram_size)
         bleu = score("bleu", [translation.text for translation in ours[key]], references).value
-        export_bleu = score("bleu", _texts(translator, theirs), references).value
+        export_bleu = score("bleu", _texts(translator, theirs, masked), references).value
+        theirs = [replace(one, tokens=_unmasked(one.tokens, mask)) for one, mask in zip(theirs, masked, strict=True)]
         agreements.append(_agreement(search, ours[key], theirs, bleu, export_bleu))
         on_done((number + 1) * len(pairs))
     return agreements
 
 
-def _texts(translator: Translator, found: Sequence[Found]) -> list[str]:
+def _unmasked(tokens: Sequence[str], masked: Masked) -> tuple[str, ...]:
+    return tuple(masked.unmask(token) for token in tokens)
+
+
+def _texts(translator: Translator, found: Sequence[Found], masked: Sequence[Masked]) -> list[str]:
     vocabulary = translator.tokenizer.tgt
     ids = {vocabulary.piece(i): i for i in range(len(vocabulary))}
-    return [clean(vocabulary.decode(ids[token] for token in one.tokens)) for one in found]
+    texts = [clean(vocabulary.decode(ids[token] for token in one.tokens)) for one in found]
+    return [mask.unmask(text) for mask, text in zip(masked, texts, strict=True)]
 
 
 def _agreement(

@@ -61,6 +61,7 @@ rare sentences of which more than {beam_size} hypotheses end at once, and for be
   {max_source} pieces, which this model has never seen, tfm splits at sentence ends; do so before, {too_long}.
 * **Repetitions.** `no_repeat_ngram_size` is the same limit in both; 0 is none. Where it forbids pieces, CTranslate2
   raises the probabilities of the others until they sum to 1 again. tfm does not, so that beams may be ranked otherwise.
+* **Placeholders.** {placeholders}
 * **Text.** tfm also drops invisible characters, makes control characters spaces, gives a blank translation for a blank
   text, and spells the characters U+2581 and U+E000, which it needs itself, as U+E000 `b` and U+E000 `a`. Where tfm is
   installed, `tfm.data.tokenizer.Tokenizer.load("tokenizer")` does all that: `.src.encode_as_pieces(text)`,
@@ -84,7 +85,23 @@ def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quanti
         no_repeat_ngram_size=decoding.no_repeat_ngram_size,
         max_source=config.max_seq_len - 1,
         too_long=_of_too_long_sources(config.positions),
+        placeholders=_of_placeholders(tokenizer),
         example="One sentence.",
+    )
+
+
+def _of_placeholders(tokenizer: Tokenizer) -> str:
+    """What is to be done about `%s`, `<b>` and the like."""
+    again = (
+        "Where a translation lacks one of its source (`%s`, `<b>`, a URL), tfm searches once more, by a beam\n"
+        "  search that ends no output without it; CTranslate2 does not."
+    )
+    if not tokenizer.has_placeholders:
+        return again
+    return (
+        "This model has learnt to carry symbols through in their place: translate\n"
+        '  `masked.text` of `masked = Tokenizer.load("tokenizer").mask(text)`, and put them back with\n'
+        f"  `masked.unmask(translation)`. {again}"
     )
 
 

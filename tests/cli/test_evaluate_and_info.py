@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import sacrebleu
 from helpers.command import Tfm, error_of, write_lines
 
@@ -31,6 +32,22 @@ def test_people_read_lines_with_signatures(tfm: Tfm, corpus: Path, tiny_run: Pat
     assert "20 sentences, beam 5, length penalty 0.6" in done.stdout.decode()
     assert "bleu" in done.stdout.decode()
     assert error_of(done).count("reference") == 2
+
+
+def test_single_sentences_the_worst_first(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    flags = ["--src", "dev.en", "--tgt", "dev.de", "--beam-size", 1, "--worst", 2, "--report", "each.jsonl"]
+    done = tfm("evaluate", "--run", tiny_run, *flags)
+    assert done.returncode == 0 and error_of(done).count("confidence") == 2, error_of(done)
+    rows = [json.loads(line) for line in (corpus / "each.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted(row["line"] for row in rows) == list(range(1, 21))
+    assert [row["chrf"] for row in rows] == sorted(row["chrf"] for row in rows)
+    assert all(0 <= row["confidence"] <= 1 for row in rows)
+    sources = (corpus / "dev.en").read_text(encoding="utf-8").splitlines()
+    assert all(row["source"] == sources[row["line"] - 1] for row in rows)
+    line = tfm("translate", "--run", tiny_run, "--beam-size", 1, "--json", sources[3]).stdout
+    (row,) = (row for row in rows if row["line"] == 4)
+    assert json.loads(line)["confidence"] == pytest.approx(row["confidence"], abs=1e-6)
+    assert row["references"] == [(corpus / "dev.de").read_text(encoding="utf-8").splitlines()[3]]
 
 
 def test_several_references_in_a_tsv(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:

@@ -53,6 +53,13 @@ def test_an_export_agrees_with_its_run(translator: Translator, exported: Any, pa
     assert any(line.startswith("greedy") and "100.0 %" in line for line in lines)
 
 
+def test_placeholders_are_not_searched_for_again_where_the_export_cannot(translator: Translator, exported: Any) -> None:
+    pairs = [("the cat sees %s.", "die Katze sieht %s."), ("{name} likes a dog.", "{name} mag einen Hund.")]
+    (found,) = translator.translate([pairs[0][0]], repair=False)
+    assert found.lost, "else this shows nothing"
+    assert all(one.equal == one.compared == 2 for one in compare(translator, exported, pairs)[:2])
+
+
 def test_what_may_stand_once_is_the_same_for_both(
     translator: Translator, exported: Any, pairs: list[tuple[str, str]]
 ) -> None:
