@@ -7,6 +7,7 @@ import torch
 from ...data.errors import ModelError
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig, unknown
+from ..training.progress import Progress
 from .checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
@@ -62,29 +63,15 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             }
             for path, reason in checkpoints.items()
         ],
-        "verdict": run_verdict(run),
+        "verdict": _verdict(run, state) if run.has_begun else [],
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
 
 
-def run_verdict(run: RunDirectory) -> list[str]:
-    """How good a run is and what would help, as of its newest sound checkpoint; see `verdict`.
-
-    Nothing of one that has lost its configuration.
-    """
-    if not run.has_begun:
-        return []
-    saved, _ = run.sound_checkpoints()
-    state = read_state(saved[-1])
-    progress = state["progress"]
-    return verdict(
-        run.metrics.records(),
-        run.configuration().training,
-        step=progress["step"],
-        limit=progress["step"] if progress["stopped_early"] else state["max_steps"],
-        falling_since=progress.get("falling_since", 0),
-        epoch=progress["epoch"],
-    )
+def _verdict(run: RunDirectory, state: dict[str, Any]) -> list[str]:
+    """How good a run is and what would help, as of a checkpoint."""
+    progress, training = Progress(**state["progress"]), run.configuration().training
+    return verdict(run.metrics.records(), training, progress, state["max_steps"])
 
 
 def _count_parameters(description: ModelDescription) -> int:

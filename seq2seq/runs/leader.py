@@ -20,7 +20,6 @@ from ..training.progress import Progress
 from ..training.schedule import length_matters_after, same_up_to
 from .assemble import build_trainer
 from .checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
-from .describe import run_verdict
 from .directory import RunDirectory, check_tokenizer
 from .log import RunLog
 from .machine import COUNTED, masking, objective_of
@@ -30,6 +29,7 @@ from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
 from .validation import DevSet, MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
+from .verdict import verdict
 from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
 
 
@@ -328,7 +328,7 @@ class Leader:
             best_score=progress.best_score,
             stopped_early=progress.stopped_early,
             use=self._use(),
-            verdict=run_verdict(self.run),
+            verdict=verdict(self.run.metrics.records(), self.config, progress, self.plan.max_steps),
             how_to_go_on=how_to_go_on,
         )
 

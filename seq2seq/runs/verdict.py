@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..training.config import TrainingConfig
+from ..training.progress import Progress
 
 BLEU_IN_WORDS = (
     (10, "hardly a sentence can be understood"),
@@ -23,30 +24,23 @@ MANY_EPOCHS = 20
 
 
 def verdict(
-    records: Sequence[dict[str, Any]],
-    training: TrainingConfig,
-    *,
-    step: int,
-    limit: int | None,
-    falling_since: int,
-    epoch: int,
+    records: Sequence[dict[str, Any]], training: TrainingConfig, progress: Progress, limit: int | None
 ) -> list[str]:
     """Lines for people: how good, whether more training would help, and what to do next.
 
     Args:
         records: The lines of metrics.jsonl.
         training: How the run is trained.
-        step: Updates made.
+        progress: Where it stands.
         limit: Updates in all; None where that is not known yet.
-        falling_since: Step at which patience ended; 0 if it did not.
-        epoch: Passes over the training data so far.
     """
     validations = [record for record in records if record.get("kind") == "validation"]
     if not validations:
         return ["not validated yet: nothing can be said"]
     best = max(validations, key=lambda record: (record["score"], -record["loss"]))
     lines = [_quality(best)]
-    if limit is None or step < limit:
+    step = progress.step
+    if not progress.stopped_early and (limit is None or step < limit):
         return [*lines, "training has not come to its end: the same command goes on"]
     lowest = min(validations, key=lambda record: record["loss"])
     last = validations[-1]
@@ -56,12 +50,12 @@ def verdict(
             f" {last['loss']:.3f} now; what translates is the checkpoint of step {best['step']:,}, which scored best"
         )
         lines.append("next: more pairs help most; else a higher model.dropout, or a smaller model")
-    elif _was_improving(validations, training, falling_since):
+    elif _was_improving(validations, training, progress.falling_since):
         lines.append("validation was still improving when the updates ran out")
         lines.append(f"next: a new run with more of them, such as --max-steps {2 * step}")
     else:
         lines.append("validation had stopped improving: more updates on these data would help little")
-        lines.append(f"next: {_what_else(best, epoch)}")
+        lines.append(f"next: {_what_else(best, progress.epoch)}")
     return lines
 
 

@@ -27,7 +27,7 @@ class Progress:
     best_loss: float | None = None
     best_step: int = 0
     bad_validations: int = 0
-    """Validations in a row without a new best."""
+    """Validations in a row without a higher score."""
     lowest_loss: float | None = None
     """Lowest validation loss so far, and the step at which it was."""
     lowest_loss_step: int = 0
@@ -65,16 +65,13 @@ class Progress:
         if score is None:
             return
         self.score, self.loss = score, loss
-        if self._is_best():
-            self.best_score, self.best_loss, self.best_step, self.bad_validations = score, loss, self.step, 0
-        else:
-            self.bad_validations += 1
+        higher = self.best_score is None or score > self.best_score
+        self.bad_validations = 0 if higher else self.bad_validations + 1
+        if higher or (score == self.best_score and self._loss_is_lower()):
+            self.best_score, self.best_loss, self.best_step = score, loss, self.step
         self.stopped_early = bool(early_stopping and self.bad_validations >= early_stopping)
 
-    def _is_best(self) -> bool:
-        assert self.score is not None
-        if self.best_score is None or self.score != self.best_score:
-            return self.best_score is None or self.score > self.best_score
+    def _loss_is_lower(self) -> bool:
         return self.loss is not None and self.best_loss is not None and self.loss < self.best_loss
 
     def count_loss(self, loss: float) -> None:

@@ -35,14 +35,14 @@ def test_an_export_is_written_compared_and_usable(tfm: Tfm, tiny_run: Path, tmp_
 def test_quantized_replacing_an_earlier_one(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     flags = ["export", "--run", tiny_run, "--output", tmp_path / "made", "--format", "ctranslate2"]
     assert tfm(*flags, "--check", 0).returncode == 0
-    done = tfm(*flags, "--checkpoint", "10", "--quantization", "int8", "--check", 4, cwd=tiny_run.parent)
+    done = tfm(*flags, "--checkpoint", "15", "--quantization", "int8", "--check", 4, cwd=tiny_run.parent)
     said = error_of(done)
     assert done.returncode == 0, said
     assert "BLEU" in said
     assert " of 4 " in said
     origin = json.loads((tmp_path / "made" / "export.json").read_text())
     assert origin["quantization"] == "int8"
-    assert origin["checkpoint"].endswith("step-000010")
+    assert origin["checkpoint"].endswith("step-000015")
 
 
 def test_without_the_validation_set_the_export_is_made_all_the_same(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:

@@ -402,8 +402,8 @@ def test_early_stopping(tfm: Tfm, corpus: Path) -> None:
     flags = [*TINY_FLAGS, *no_patience, "--set", "training.early_stopping=2", "--set", "training.learning_rate=1.0e-9"]
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 200, *flags)
     assert done.returncode == 0, error_of(done)
-    # best at 10, then two validations without a better one
-    assert "finished at step 30, best at step 10, as validation had stopped improving." in error_of(done)
+    # a score at 10, then two validations without a higher one; of equal ones the lowest loss is best
+    assert "finished at step 30, best at step 30, as validation had stopped improving." in error_of(done)
     again = tfm("train", *FILES, "--run", "r", "--max-steps", 300, *flags)
     assert "validation had stopped improving" in error_of(again)
 

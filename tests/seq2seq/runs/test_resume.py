@@ -236,7 +236,7 @@ def test_fine_tuning_starts_from_the_best_weights_and_is_validated_first(
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert (records[0]["step"], records[0]["kind"]) == (0, "validation")
     source = [json.loads(line) for line in (uninterrupted / "metrics.jsonl").read_text().splitlines()]
-    best = max((r for r in source if r["kind"] == "validation"), key=lambda r: (r["score"], -r["step"]))
+    best = max((r for r in source if r["kind"] == "validation"), key=lambda r: (r["score"], -r["loss"]))
     assert records[0]["loss"] == pytest.approx(best["loss"], rel=1e-6)
     assert any("starting from the weights" in text for text in recorder.said)
     assert not any("its own weights count" in text for text in recorder.said)

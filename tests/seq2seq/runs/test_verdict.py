@@ -6,6 +6,7 @@ import pytest
 
 from tfm.seq2seq.runs.verdict import verdict
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.progress import Progress
 
 PATIENT = TrainingConfig(schedule="trapezoid", patience=3)
 FIXED = TrainingConfig()
@@ -23,7 +24,8 @@ def validations(losses: list[float], bleu: list[float] | None = None) -> list[di
 
 def said(records: list[dict[str, Any]], training: TrainingConfig = FIXED, **figures: Any) -> list[str]:
     step = records[-1]["step"]
-    return verdict(records, training, **{"step": step, "limit": step, "falling_since": 0, "epoch": 5, **figures})
+    limit = figures.pop("limit", step)
+    return verdict(records, training, Progress(**{"step": step, "epoch": 5, **figures}), limit)
 
 
 def test_overfitting_is_named_with_the_step_at_which_it_began() -> None:
@@ -65,7 +67,7 @@ def test_a_run_under_way_goes_on(limit: int | None) -> None:
 
 
 def test_other_machines_and_runs_without_a_validation() -> None:
-    assert verdict([], FIXED, step=1, limit=1, falling_since=0, epoch=0) == ["not validated yet: nothing can be said"]
+    assert verdict([], FIXED, Progress(step=1), 1) == ["not validated yet: nothing can be said"]
     for figures, words in [
         ({"ppl_per_byte": 2.5}, "among 2.50 equally likely ones"),
         ({"retrieval": 91.2}, "91 % of the validation sentences find their partner"),
