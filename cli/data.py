@@ -151,8 +151,10 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
 
 def _clean_names(config: "DataConfig") -> list[str]:
     """Names of the two clean files: those of the corpus, where it is two files."""
+    from ..data.formats.format import COMPRESSION_SUFFIXES
+
     names = [Path(path).name for path in (*config.src, *config.tgt)]
-    compressed = any(name.endswith((".gz", ".bz2", ".xz", ".zst")) for name in names)
+    compressed = any(Path(name).suffix.lower() in COMPRESSION_SUFFIXES for name in names)
     return names if len(set(names)) == len(names) == 2 and not compressed else ["clean.src", "clean.tgt"]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..data.placeholders import Differences
 from .console import Console
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ class Faults:
         """
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
-            different = [("lost", one.lost), ("added", one.added)]
-            said = ", ".join(f"{what} {' '.join(values)}" for what, values in different if values)
-            if said:
-                self._placeholders.append(f"{place} {said}")
+            if different := Differences(one.lost, one.added):
+                self._placeholders.append(f"{place} {different}")
             if one.missed:
                 self._terms.append(f"{place} {', '.join(one.missed)}")
 

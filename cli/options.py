@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,8 +96,6 @@ def named_columns(src_column: str | None, tgt_column: str | None) -> dict[str, s
 
 def data_settings(src_column: str | None, tgt_column: str | None) -> "DataConfig":
     """How a file is to be read."""
-    from dataclasses import replace
-
     from ..data.config import DataConfig
 
     return replace(DataConfig(), **named_columns(src_column, tgt_column))

@@ -24,7 +24,7 @@ MORE_THAN_CHANCE = 1.3
 MIN_LINES = 6
 """Fewer neighbours that fit another place better do so by chance."""
 EVIDENCE = 6.0
-"""How much better a run of lines has to fit elsewhere: so many times what a single line usually fits better at home."""
+"""A run of lines is shifted if what it fits better elsewhere adds up to so many times the usual fit of a pair."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
 """A word, or one letter of a script without spaces between words."""
 Scores = npt.NDArray[np.float64]

@@ -1,6 +1,5 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -13,6 +12,7 @@ from .formats import format_of, refuse_known_format
 from .formats.format import Pair, suffix_of
 from .formats.lines import open_two_files
 from .formats.text import open_text
+from .reservoir import Reservoir
 
 __all__ = [
     "Corpus",
@@ -145,15 +145,10 @@ def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
 
 def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
     """So many pairs of a corpus with text on both sides, each equally likely, in their order; held in memory."""
-    rng = random.Random(seed)
-    kept: list[tuple[int, Pair]] = []
-    usable = (pair for pair in corpus.pairs() if pair[0].strip() and pair[1].strip())
-    for number, pair in enumerate(usable):
-        if number < size:
-            kept.append((number, pair))
-        elif (place := rng.randrange(number + 1)) < size:
-            kept[place] = number, pair
-    pairs = [pair for _, pair in sorted(kept)]
+    sample = Reservoir[tuple[int, Pair]](size, seed)
+    for numbered in enumerate(pair for pair in corpus.pairs() if pair[0].strip() and pair[1].strip()):
+        sample.add(numbered)
+    pairs = [pair for _, pair in sorted(sample.kept)]
     return replace(
         corpus, identity=f"{corpus.identity} {size} {seed}", pairs=lambda: iter(pairs), quick_count=lambda: len(pairs)
     )

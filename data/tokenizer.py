@@ -5,7 +5,6 @@
 """
 
 import json
-import random
 import re
 import tempfile
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from .errors import DataError, ModelError
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
+from .reservoir import Reservoir
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
@@ -264,10 +264,8 @@ def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholde
 def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], bool]:
     """Sentences for each vocabulary, and whether symbols stand for placeholders in them."""
     size = config.max_sentences
-    if config.separate:
-        samples = {"source vocabulary": _Reservoir(size), "target vocabulary": _Reservoir(size)}
-    else:
-        samples = {"vocabulary": _Reservoir(size)}
+    names = ["source vocabulary", "target vocabulary"] if config.separate else ["vocabulary"]
+    samples = {name: Reservoir[str](size, seed=size) for name in names}
     reservoirs = list(samples.values())
     plain: dict[str, str] = {}
     """Lines with symbols, the first ones, and what they were."""
@@ -278,30 +276,18 @@ def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, l
             masked_pairs += 1
             if masked_pairs < MIN_MASKED_PAIRS:
                 plain.update(zip(map(clean, masked), map(clean, pair), strict=True))
-        for reservoir, sentence in zip((reservoirs[0], reservoirs[-1]), masked, strict=True):
-            reservoir.add(clean(sentence))
+        for reservoir, line in zip((reservoirs[0], reservoirs[-1]), map(clean, masked), strict=True):
+            if _is_usable(line):
+                reservoir.add(line)
     kept = {name: reservoir.kept for name, reservoir in samples.items()}
     if masked_pairs < MIN_MASKED_PAIRS:
         kept = {name: [plain.get(line, line) for line in lines] for name, lines in kept.items()}
     return kept, masked_pairs >= MIN_MASKED_PAIRS
 
 
-class _Reservoir:
-    """Reservoir sampling: at most `size` usable sentences, each equally likely, the same ones at every call."""
-
-    def __init__(self, size: int) -> None:
-        self.kept: list[str] = []
-        self._size, self._seen, self._rng = size, 0, random.Random(size)
-
-    def add(self, line: str) -> None:
-        """Takes a sentence, or leaves it."""
-        if not line or len(_escape(line).encode()) > _MAX_SENTENCE_BYTES:
-            return
-        self._seen += 1
-        if len(self.kept) < self._size:
-            self.kept.append(line)
-        elif (place := self._rng.randrange(self._seen)) < self._size:
-            self.kept[place] = line
+def _is_usable(line: str) -> bool:
+    """Whether SentencePiece would take a line."""
+    return bool(line) and len(_escape(line).encode()) <= _MAX_SENTENCE_BYTES
 
 
 def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:

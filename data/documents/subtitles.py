@@ -7,17 +7,15 @@ import re
 import textwrap
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
 
 from ..config import DataConfig
 from ..errors import DataError
-from .document import Fields
-from .raw import line_end, raw_lines
+from .raw import RawDocument, line_end
 
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
 
 
-class SubtitleDocument:
+class SubtitleDocument(RawDocument):
     """Translates every cue. The lines of a cue are one text, unless each is what somebody else says (`- Yes.`).
 
     Args:
@@ -30,9 +28,8 @@ class SubtitleDocument:
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         del config
-        self._lines = raw_lines(path)
-        self.fields = Fields()
-        lines = [line.strip() for line in self._lines]
+        super().__init__(path)
+        lines = [line.strip() for line in self._pieces]
         times = [number for number, line in enumerate(lines) if _TIME.fullmatch(line)]
         for time, following in pairwise([*times, len(lines)]):
             self._add(lines, time + 1, following)
@@ -65,15 +62,11 @@ class SubtitleDocument:
 
     def _put(self, first: int, last: int, text: str) -> bool:
         """Puts a text in the place of lines, in about equally long ones."""
-        count, end = last - first, line_end(self._lines[first])
+        count, end = last - first, line_end(self._pieces[first])
         width = max(-(-len(text) // count), max(map(len, text.split()), default=1))
         lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
         while len(lines) > count:
             width += 1
             lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        self._lines[first:last] = [*(line + end for line in lines), *[""] * (count - len(lines))]
+        self._pieces[first:last] = [*(line + end for line in lines), *[""] * (count - len(lines))]
         return True
-
-    def save(self, stream: IO[bytes]) -> None:
-        """Writes the file in UTF-8."""
-        stream.writelines(line.encode() for line in self._lines)

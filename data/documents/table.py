@@ -9,17 +9,17 @@ import io
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError, UsageError
 from ..formats.columns import USUAL_COLUMNS, inside_translation
-from ..formats.csv import describe, layout_of, table_rows
+from ..formats.csv import describe_layout, layout_of, table_rows
 from .document import Fields
-from .raw import BYTE_ORDER_MARK, line_end, raw_lines
+from .raw import BYTE_ORDER_MARK, RawDocument
 
 
-class TsvDocument:
+class TsvDocument(RawDocument):
     """Lines of fields between tabs, without a header; columns are numbered from 1, source and target are 1 and 2.
 
     Args:
@@ -33,9 +33,8 @@ class TsvDocument:
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         src, tgt = _numbers(path, config)
-        self._lines = raw_lines(path)
-        rows = [line.removeprefix(BYTE_ORDER_MARK).rstrip("\r\n").split("\t") for line in self._lines]
-        self.fields = Fields()
+        super().__init__(path)
+        rows = [line.removeprefix(BYTE_ORDER_MARK).rstrip("\r\n").split("\t") for line in self._pieces]
         for place, row in enumerate(rows):
             if _is_open(row, src, tgt):
                 self.fields.add(row[src], lambda text, place=place, row=row: self._put(place, row, tgt, text))
@@ -43,16 +42,11 @@ class TsvDocument:
 
     def _put(self, place: int, row: list[str], tgt: int, text: str) -> bool:
         _set(row, tgt, text)
-        mark = BYTE_ORDER_MARK if self._lines[place].startswith(BYTE_ORDER_MARK) else ""
-        self._lines[place] = mark + "\t".join(row) + line_end(self._lines[place])
+        self._replace(place, "\t".join(row))
         return True
 
-    def save(self, stream: IO[bytes]) -> None:
-        """Writes the file in UTF-8."""
-        stream.writelines(line.encode() for line in self._lines)
 
-
-class CsvDocument:
+class CsvDocument(RawDocument):
     """Rows of a `.csv`; a target column that its header does not name is added to it.
 
     Args:
@@ -67,9 +61,10 @@ class CsvDocument:
     def __init__(self, path: Path, config: DataConfig) -> None:
         layout = layout_of(path, config)
         self._delimiter = layout.delimiter
-        lines, numbered = raw_lines(path), list(table_rows(path, config, layout.delimiter))
-        begins = [0, *(line - 1 for line, _ in numbered[1:]), len(lines)]
-        self._raw = ["".join(lines[begin:end]) for begin, end in pairwise(begins)]
+        super().__init__(path)
+        numbered = list(table_rows(path, config, layout.delimiter))
+        begins = [0, *(line - 1 for line, _ in numbered[1:]), len(self._pieces)]
+        self._pieces = ["".join(self._pieces[begin:end]) for begin, end in pairwise(begins)]  # a row may span lines
         rows = [row for _, row in numbered]
         first = 0
         if layout.has_header:
@@ -81,26 +76,20 @@ class CsvDocument:
             src, tgt = names.index(src_name), names.index(tgt_name)
         else:
             src, tgt = _numbers(path, config)
-        self.fields = Fields()
         for place, row in enumerate(rows[first:], start=first):
             if _is_open(row, src, tgt):
                 self.fields.add(row[src], lambda text, place=place, row=row: self._put(place, row, tgt, text))
-        self.remark = f"{describe(path, config)}\n{_remark(path, self.fields, rows[first:], src)}"
+        self.remark = f"{describe_layout(path, layout)}\n{_remark(path, self.fields, rows[first:], src)}"
 
     def _put(self, place: int, row: list[str], tgt: int, text: str) -> bool:
         _set(row, tgt, text)
-        raw, line = self._raw[place], io.StringIO()
+        line = io.StringIO()
         csv.writer(line, delimiter=self._delimiter, lineterminator="\r\n").writerow(row)
-        mark = BYTE_ORDER_MARK if raw.startswith(BYTE_ORDER_MARK) else ""
-        self._raw[place] = mark + line.getvalue().removesuffix("\r\n") + line_end(raw)
+        self._replace(place, line.getvalue().removesuffix("\r\n"))
         return True
 
-    def save(self, stream: IO[bytes]) -> None:
-        """Writes the file in UTF-8."""
-        stream.writelines(row.encode() for row in self._raw)
 
-
-class JsonlDocument:
+class JsonlDocument(RawDocument):
     """Objects, one on each line.
 
     Args:
@@ -112,9 +101,8 @@ class JsonlDocument:
     """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        self._lines = raw_lines(path)
-        self.fields = Fields()
-        rows = [_object(path, number, line) for number, line in enumerate(self._lines, start=1)]
+        super().__init__(path)
+        rows = [_object(path, number, line) for number, line in enumerate(self._pieces, start=1)]
         for place, row in enumerate(rows):
             if row is None:
                 continue
@@ -130,12 +118,8 @@ class JsonlDocument:
         written = json.dumps(row, ensure_ascii=False)
         if any("\ud800" <= character <= "\udfff" for character in written):  # half a character, which UTF-8 has not
             written = json.dumps(row)
-        self._lines[place] = written + line_end(self._lines[place])
+        self._replace(place, written)
         return True
-
-    def save(self, stream: IO[bytes]) -> None:
-        """Writes the file in UTF-8."""
-        stream.writelines(line.encode() for line in self._lines)
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any] | None:

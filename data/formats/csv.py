@@ -78,7 +78,11 @@ def _places(path: Path, layout: Layout, config: DataConfig) -> tuple[int, int]:
 
 def describe(path: Path, config: DataConfig) -> str:
     """What was recognised, and what to do if it is wrong."""
-    layout = layout_of(path, config)
+    return describe_layout(path, layout_of(path, config))
+
+
+def describe_layout(path: Path, layout: Layout) -> str:
+    """The same, of a layout that is known."""
     fields = f"{path}: fields between {DELIMITERS.get(layout.delimiter, repr(layout.delimiter))}"
     if layout.has_header:
         return f"{fields}, the first row taken for a header: {', '.join(map(repr, layout.columns))}"

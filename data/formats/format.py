@@ -13,7 +13,7 @@ from ..reading import open_bytes
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
 
-_COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
+COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
 
 class Opened(NamedTuple):
@@ -104,7 +104,7 @@ class FileFormat:
 
 def suffix_of(path: Path) -> str:
     """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSION_SUFFIXES]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSION_SUFFIXES]
     return suffixes[-1] if suffixes else ""
 
 

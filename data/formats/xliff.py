@@ -26,7 +26,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """
     languages: Languages | None = None
     for unit in elements(path, {"trans-unit", "unit"}):
-        now = _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+        now = _languages(unit)
         if languages not in (None, now):
             raise DataError(f"{path}: from {_named(languages)}, and further on from {_named(now)}; split the file")
         languages = now
@@ -44,7 +44,7 @@ def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> 
         DataError: It is from one other language, or to one; or the other way round.
     """
     for unit in units:
-        now = _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+        now = _languages(unit)
         if _swapped(path, now, config):
             raise DataError(f"{path}: from {_named(now)}, not from {config.src_column} to {config.tgt_column}")
 
@@ -68,6 +68,11 @@ def _fits(code: str, wanted: str) -> bool:
 
 def _named(languages: Languages) -> str:
     return f"{languages[0] or 'no language'} to {languages[1] or 'no language'}"
+
+
+def _languages(unit: Any) -> Languages:
+    """Those that the file says of a unit."""
+    return _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
 
 
 def _language(unit: Any, *names: str) -> str:

@@ -53,7 +53,7 @@ def parse_tree(path: Path) -> Any:
 
 
 def write_tree(tree: Any, stream: IO[bytes]) -> None:
-    """Writes a file in the encoding that it had, with a line end behind it. XML has `\\n` alone between lines."""
+    """Writes a file in the encoding that it had, with a line end behind it. Its other line ends become LF."""
     information = tree.docinfo
     tree.write(
         stream, encoding=information.encoding or "utf-8", xml_declaration=True, standalone=information.standalone

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .config import LENGTH_PENALTY, check_n_best
+from .beam import Beam
 from .repeats import forbid_repeats
-from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, check_length_penalty, finished, log_softmax
+from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, log_softmax
 
 Phrase = tuple[int, ...]
 MAX_ROWS = 32
@@ -87,32 +87,23 @@ class ConstrainedBeam:
     one another only, and each is extended by what it lacks as well as by what is likely.
 
     Args:
-        size: Hypotheses kept for each sentence, more where its phrases have more tokens.
-        length_penalty: Alpha, see `length_normaliser`.
-        n_best: Hypotheses wanted for each sentence, at most `size`.
-        no_repeat_ngram_size: As in `Beam`; a phrase may come again nevertheless.
+        beam: The search without phrases. More hypotheses are kept of a sentence whose phrases have more tokens, and a
+            phrase may come again whatever must not repeat.
         only_in_phrases: Tokens that come nowhere but in a phrase.
-
-    Raises:
-        ValueError: A value is out of range.
     """
 
-    size: int
-    length_penalty: float = LENGTH_PENALTY
-    n_best: int = 1
-    no_repeat_ngram_size: int = 0
+    beam: Beam
     only_in_phrases: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"the beam size must be at least 1, but is {self.size}")
-        check_n_best(self.n_best, self.size)
-        check_length_penalty(self.length_penalty)
 
     @property
     def rows(self) -> int:
         """Those of a sentence whose phrases are longest."""
-        return max(self.size, MAX_ROWS)
+        return max(self.beam.size, MAX_ROWS)
+
+    @property
+    def length_penalty(self) -> float:
+        """That of the beam."""
+        return self.beam.length_penalty
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """For each sentence its best hypotheses; one that cannot have all its phrases within its limit comes without.
@@ -131,8 +122,8 @@ class ConstrainedBeam:
         while sentences:
             log_probs = log_softmax(step(last, position, state))  # (A * width, V)
             free = log_probs
-            if self.no_repeat_ngram_size:
-                free = forbid_repeats(log_probs.clone(), ids, self.no_repeat_ngram_size, task, sentences)
+            if self.beam.no_repeat_ngram_size:
+                free = forbid_repeats(log_probs.clone(), ids, self.beam.no_repeat_ngram_size, task, sentences)
             chosen: list[list[_Candidate]] = []
             for place, i in enumerate(sentences):
                 rows = slice(place * width, place * width + len(beams[i]))
@@ -164,7 +155,7 @@ class ConstrainedBeam:
 
     def _size_for(self, phrases: tuple[Phrase, ...]) -> int:
         """Hypotheses kept for a sentence, whatever the others of its batch need."""
-        return max(self.size, min(sum(map(len, phrases)) + 2, MAX_ROWS))
+        return max(self.beam.size, min(sum(map(len, phrases)) + 2, MAX_ROWS))
 
     def _candidates(
         self, beam: list[_Open], log_probs: Tensor, free: Tensor, sentence: int, position: int, task: Task
@@ -191,7 +182,7 @@ class ConstrainedBeam:
         gains = [log_probs[row, tokens].tolist() for row, tokens in enumerate(wanted)]
         ends = log_probs[:, task.eos_id].tolist()
         free[:, [*self.only_in_phrases, task.eos_id]] = IMPOSSIBLE
-        values, places = free.topk(min(self.size + 1, free.size(1)), dim=1)
+        values, places = free.topk(min(self.beam.size + 1, free.size(1)), dim=1)
         found: list[_Candidate] = []
         for row, (one, likely, tokens) in enumerate(zip(beam, values.tolist(), places.tolist(), strict=True)):
             extensions = dict(zip(tokens, likely, strict=True)) if room > one.progress.missing else {}
@@ -209,8 +200,8 @@ class ConstrainedBeam:
     def _best(self, ended: list[Hypothesis], incomplete: list[_Open]) -> list[Hypothesis]:
         if not ended:  # no room for the phrases
             longest = sorted(incomplete, key=lambda one: (-one.progress.tokens, -one.log_prob))
-            return [finished(one.ids, one.log_prob, self.length_penalty) for one in longest[: self.n_best]]
-        return sorted(ended, key=lambda hypothesis: -hypothesis.score)[: self.n_best]
+            return [finished(one.ids, one.log_prob, self.length_penalty) for one in longest[: self.beam.n_best]]
+        return sorted(ended, key=lambda hypothesis: -hypothesis.score)[: self.beam.n_best]
 
 
 def allocate(candidates: Sequence[_Candidate], k: int) -> list[_Candidate]:

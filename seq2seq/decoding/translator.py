@@ -241,7 +241,7 @@ class Translator:
         """A search like another one for outputs that must contain something."""
         alike = search if isinstance(search, Beam) else Beam(self.decoding.beam_size, search.length_penalty)
         symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
-        return ConstrainedBeam(alike.size, alike.length_penalty, alike.n_best, alike.no_repeat_ngram_size, symbols)
+        return ConstrainedBeam(alike, symbols)
 
     def _terms(self, text: str, glossary: Glossary) -> tuple[tuple[int, ...], ...]:
         """What a text's terms become; nothing where that is longer than the model writes."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import TINY_FLAGS, Tfm
+from helpers.tiny_run import Recorder
 
 from tfm.cli import api
 from tfm.data.errors import UsageError
@@ -15,32 +16,9 @@ SETTINGS = {name: json.loads(value) for name, _, value in (flag.partition("=") f
 """Those of the tiny runs of other tests, by name."""
 
 
-class Quiet:
-    """A reporter that remembers what it heard."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def warn(self, text: str) -> None:
-        self.said.append(text)
-
-    def progress(self, description: str, total: int | None, unit: str, done: int = 0) -> "Quiet":
-        del description, total, unit, done
-        return self
-
-    def update(self, done: int, note: str = "", total: int | None = None) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 def test_training_is_that_of_the_command(corpus: Path, tfm: Tfm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(corpus)
-    heard = Quiet()
+    heard = Recorder()
     result = api.train(src="train.en", tgt=[Path("train.de")], run="a", max_steps=3, settings=SETTINGS, reporter=heard)
     assert result.step == 3 and any("180 pairs: preset pairs" in line for line in heard.said)
     flags = ["--src", "train.en", "--tgt", "train.de", "--run", "b", "--max-steps", 3, *TINY_FLAGS]

@@ -7,6 +7,7 @@ from helpers.languages import BOS, EOS, CertainPath, FakeLanguage, all_outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.constrained import ConstrainedBeam, Phrase, Progress
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 
@@ -26,7 +27,7 @@ def search(
     prefixes: Sequence[Sequence[int]] = (),
     once: int = 0,
 ) -> list[list[Hypothesis]]:
-    beam = ConstrainedBeam(size, alpha, n_best, once, only_in_phrases)
+    beam = ConstrainedBeam(Beam(size, alpha, n_best, once), only_in_phrases)
     task = Task([limit] * len(phrases), BOS, EOS, prefixes, phrases=phrases)
     return beam(language, language.state(*range(len(phrases))), task)
 
@@ -127,4 +128,4 @@ def test_a_phrase_that_is_broken_off_begins_anew() -> None:
 )
 def test_values_out_of_range(values: tuple[int, float, int], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        ConstrainedBeam(*values)
+        ConstrainedBeam(Beam(*values))
