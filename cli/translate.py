@@ -143,8 +143,9 @@ def translate(
             faults.note(found, first_line)
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-        if input_ is not None and output is not None:
-            work = _work_of(translator.checkpoint, input_, search, prefix, glossary, json_)
+        if input_ is not None and input_.is_file() and output is not None:  # a pipe can be read only once
+            assert translator.checkpoint is not None  # it was loaded from there
+            work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
             too_long = _write_file(translate_chunk, input_, output, work, console)
         else:
             with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:

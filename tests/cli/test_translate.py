@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of, write_lines
 
+from tfm.cli.translate import _work_of
+
 ODD_LINES = [
     "one two",
     "",
@@ -264,6 +266,18 @@ def test_a_pipe_is_read_once_and_whole(tiny_run: Path, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(b"\n") == 2
+    into_a_file = subprocess.run(["bash", "-c", f"{script} --output out.txt"], cwd=tmp_path, timeout=60, check=False)
+    assert into_a_file.returncode == 0 and (tmp_path / "out.txt").read_bytes() == done.stdout
+
+
+def test_what_identifies_the_work_is_what_the_weights_hold(tmp_path: Path) -> None:
+    manifest, source = tmp_path / "manifest.json", tmp_path / "in.txt"
+    source.write_text("one")
+    found: set[str] = set()
+    for weights in ("first", "second"):  # a run trained anew, to the same step
+        manifest.write_text(weights)
+        found.add(_work_of(manifest, source, None))
+    assert len(found) == 2 and _work_of(manifest, source, None) in found
 
 
 def test_a_closed_stdin_is_an_empty_one(tiny_run: Path) -> None:
