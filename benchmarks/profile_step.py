@@ -109,7 +109,7 @@ def profile(size: str, tokens: int, vocab_size: int, lengths: list[int], precisi
             f"* {steps} steps, batches of sentences of {', '.join(map(str, lengths))} pieces in turn, random ids"
         )
         for _ in range(warmup + steps):
-            trainer.update(warmup + steps)
+            trainer.update(trainer.config.learning_rate)
             profiler.step()
     return profiler
 

@@ -63,13 +63,13 @@ def main() -> None:
     trainer = build_trainer(options.size, options.tokens, VOCAB_SIZE, options.lengths, options.precision)
     timed = (1 + options.rounds) * count
     for _ in range(timed):
-        trainer.update(timed + count)
+        trainer.update(trainer.config.learning_rate)
         ends.append(time.perf_counter())
     steps = [end - start for start, end in pairwise(ends)][count - 1 :]  # the first round warms up
     recorder = ProductRecorder()
     with recorder:
         for _ in range(count):
-            trainer.update(timed + count)
+            trainer.update(trainer.config.learning_rate)
     seconds = operations = 0.0
     for (a, b), times in recorder.products.items():
         x, y = matrix(a), matrix(b)

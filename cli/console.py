@@ -5,6 +5,8 @@ import sys
 import time
 from typing import Any
 
+from ..seq2seq.reporter import in_words
+
 _PLAIN_INTERVAL = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
 
@@ -15,7 +17,8 @@ class Bar:
     def __init__(self, console: "Console", description: str, total: int | None, unit: str, done: int) -> None:
         self._console = console
         self._description, self._total, self._unit = description, total, unit
-        self._last_line = time.monotonic()
+        self._began, self._done_before = time.monotonic(), done
+        self._last_line = self._began
         self._tqdm: Any = None
         if console.terminal:
             from tqdm import tqdm
@@ -33,7 +36,16 @@ class Bar:
         elif time.monotonic() - self._last_line > _PLAIN_INTERVAL:
             self._last_line = time.monotonic()
             of = f" of {self._total:,}" if self._total else ""
-            self._console.say(f"{self._description}: {self._unit} {done:,}{of}{', ' + note if note else ''}")
+            notes = "".join(f", {one}" for one in (note, self._time_left(done)) if one)
+            self._console.say(f"{self._description}: {self._unit} {done:,}{of}{notes}")
+
+    def _time_left(self, done: int) -> str:
+        """What the rest takes at the speed so far, in words."""
+        newly_done = done - self._done_before
+        if not self._total or newly_done <= 0:
+            return ""
+        seconds = (self._total - done) * (time.monotonic() - self._began) / newly_done
+        return f"{in_words(seconds)} left"
 
     def close(self) -> None:
         """The work is over."""

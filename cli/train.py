@@ -64,10 +64,17 @@ def train(
     max_time: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")
     ] = None,
+    finish_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|N",
+            help="Tell the run that is under way, perhaps in another window, to end well in this time or N updates.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
     precision: Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take: time, memory, sizes.")] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
@@ -118,11 +125,11 @@ def train(
         say=console.say,
     )
     directory = RunDirectory(run or default_run(config, settings.data))
-    starting_tokenizer = directory.starting_tokenizer(tokenizer, init_from)
+    directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
     directory.refuse_other(settings)  # now, before anything heavy is loaded
     if dry_run:
         with _moved_files_explained(directory):
-            _describe(settings, directory, starting_tokenizer, console)
+            _describe(settings, directory, tokenizer, init_from, console)
         return
     with Interrupts() as interrupts, _moved_files_explained(directory):
         from ..seq2seq.runs.train import train as train_run
@@ -136,6 +143,7 @@ def train(
                 tokenizer=tokenizer,
                 init_from=init_from,
                 started=started,
+                finish_in=finish_in,
             )
         except Interrupted as error:
             raise Interrupted(
@@ -153,13 +161,14 @@ def train(
         console.say(f"finished at step {result.step:,}{best}{early}. {result.use}")
 
 
-def _describe(settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, console: "Console") -> None:
-    """Says what would be trained, with the vocabulary that a start would take."""
+def _describe(
+    settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: "Console"
+) -> None:
+    """Says what would be trained, and what it would take."""
     from ..seq2seq.runs.dry_run import dry_run
 
-    if tokenizer is None and run.tokenizer.is_dir() and not run.begun_otherwise(settings):
-        tokenizer = run.tokenizer
-    print("\n".join(dry_run(settings, tokenizer=tokenizer, reporter=console)))
+    console.say("making a few updates, to see what they take")
+    print("\n".join(dry_run(settings, run, tokenizer=tokenizer, init_from=init_from, reporter=console)))
 
 
 @contextmanager

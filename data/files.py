@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from .errors import EnvironmentFault
+from .errors import DirectoryInUse, EnvironmentFault
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
@@ -331,7 +331,7 @@ class DirectoryLock:
     """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies.
 
     Raises:
-        EnvironmentFault: Another process holds the directory.
+        DirectoryInUse: Another process holds the directory.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -347,7 +347,7 @@ class DirectoryLock:
             self._file.close()
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):  # a file system without locks, say
                 raise fault("lock", directory, error) from error
-            raise EnvironmentFault(
+            raise DirectoryInUse(
                 f"{directory} is in use by another tfm process; wait for it or name another directory with --run"
             ) from error
 

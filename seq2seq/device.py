@@ -82,6 +82,16 @@ def physical_memory() -> int | None:
         return memory
 
 
+def peak_memory() -> int | None:
+    """Most bytes of memory that this process has had at a time; None where the system does not tell."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
 def keep_freed_memory() -> None:
     """Tells glibc to keep freed memory instead of returning it to the kernel.
 

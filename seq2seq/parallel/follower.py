@@ -113,8 +113,8 @@ def follow(ranks: Ranks) -> None:
         for name, parameter in trainer.model.named_parameters():
             parameter.copy_(start.weights[name])
     trainer.optimizer.restore(trainer.model, start.optimizer)
-    for max_steps in ranks.updates():
-        trainer.update(max_steps)
+    for learning_rate in ranks.updates():
+        trainer.update(learning_rate)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from ...data.processes import Child, Ending
 
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
-_STOP = -1
+_STOP = -1.0
 _READY = b"ready\n"
 _FOLLOWER = f"{__package__}.follower"
 
@@ -52,9 +52,9 @@ class Ranks:
         if self.count > 1:
             distributed.all_reduce(tensor)
 
-    def go_on(self, max_steps: int) -> None:
-        """Tells the followers to make one more update, and of how many in all."""
-        self._tell(max_steps)
+    def go_on(self, learning_rate: float) -> None:
+        """Tells the followers to make one more update, at this learning rate."""
+        self._tell(learning_rate)
 
     def stop(self) -> None:
         """Tells the followers that there is nothing more to do."""
@@ -66,20 +66,20 @@ class Ranks:
             with joined(self):
                 self.hand_out(b"")
 
-    def updates(self) -> Iterator[int]:
-        """For a follower: at each update that the leader asks for, of how many it is in all."""
-        while (max_steps := self._tell(_STOP)) != _STOP:
-            yield max_steps
+    def updates(self) -> Iterator[float]:
+        """For a follower: the learning rate of each update that the leader asks for."""
+        while (learning_rate := self._tell(_STOP)) != _STOP:
+            yield learning_rate
 
-    def _tell(self, number: int) -> int:
-        message = torch.tensor([number])
+    def _tell(self, number: float) -> float:
+        message = torch.tensor([number], dtype=torch.float64)
         if self.count > 1:
             distributed.broadcast(message, src=0)
-        return int(message.item())
+        return message.item()
 
     def hand_out(self, content: bytes = b"") -> bytes:
         """Gives all ranks the bytes that the leader passes. Bytes, for nothing that is read here may run code."""
-        size = self._tell(len(content))
+        size = int(self._tell(len(content)))
         if self.count == 1 or size == 0:
             return content
         message = torch.frombuffer(bytearray(content or size), dtype=torch.uint8)  # room for what comes, if empty

@@ -4,6 +4,7 @@
       config.yaml           the whole configuration, enough to run it again
       tokenizer/            the vocabularies that the model was trained with
       plan.json             the number of steps that a time limit came to
+      finish.json           where the run was told to finish, if it was
       setup.json            precision, processes and threads, settled at the first start
       metrics.jsonl         losses and scores            timing.jsonl    clocks
       learning_curve.png    both of metrics.jsonl as a picture
@@ -59,6 +60,8 @@ class RunDirectory:
         self.tokenizer = self.path / "tokenizer"
         self.cache = self.path / "cache"
         self.plan = self.path / "plan.json"
+        self.finish = self.path / "finish.json"
+        self.finish_request = self.path / "finish-request.json"
         self.setup = self.path / "setup.json"
         self.learning_curve = self.path / "learning_curve.png"
         self.metrics = LineLog(self.path / "metrics.jsonl")
@@ -81,7 +84,7 @@ class RunDirectory:
         """Holds the directory for this process.
 
         Raises:
-            EnvironmentFault: Another process holds it.
+            DirectoryInUse: Another process holds it.
         """
         return DirectoryLock(self.path)
 
@@ -150,8 +153,8 @@ class RunDirectory:
     def forget_other_start(self, config: RunConfig, given_tokenizer: Path | None) -> None:
         """Removes what an earlier start with other settings left, except a vocabulary that the user names."""
         if self.begun_otherwise(config):
-            remove_tree(self.plan)
-            remove_tree(self.setup)
+            for decided in (self.plan, self.finish, self.setup):
+                remove_tree(decided)
             if given_tokenizer is None or given_tokenizer.resolve() != self.tokenizer.resolve():
                 remove_tree(self.tokenizer)
 

@@ -1,63 +1,117 @@
-"""What a run would be, without making it."""
+"""What a run would be, and what it would take, without making it."""
 
-import tempfile
+import math
 from pathlib import Path
 
-import torch
-
 from ...configs import RunConfig
-from ..device import pick_device
-from ..reporter import Reporter
-from .assemble import describe_model
+from ..device import keep_freed_memory, pick_device
+from ..interrupts import Interrupts
+from ..reporter import Reporter, in_words
+from ..training.config import parse_duration
+from ..training.schedule import NO_LIMIT
 from .directory import RunDirectory
-from .machine import fixed_parts
-from .prepare import StoreBatches, prepare_data
-from .setup import check_device, divide_update
-from .weights import build_model, count_parameters
+from .leader import Leader
+from .rehearsal import Rehearsal
+from .setup import check_device
+from .start import started
+from .weights import count_parameters
 
 
-def dry_run(settings: RunConfig, *, tokenizer: Path | None, reporter: Reporter) -> list[str]:
-    """Says what a run would be, without making it; everything is built in a temporary directory.
+def dry_run(
+    settings: RunConfig, directory: RunDirectory, *, tokenizer: Path | None, init_from: Path | None, reporter: Reporter
+) -> list[str]:
+    """Says what a run would be and what it would take: starts it, makes a few updates and a validation, and stops.
+
+    The vocabulary, the tokenised data and what was measured stay in the directory, for the run itself.
+
+    Args:
+        settings, tokenizer, init_from, reporter: As in `train.train`.
+        directory: Of the run.
 
     Returns:
-        Lines about sizes, parameters, tokens and steps per epoch.
+        Lines for people.
     """
-    device = pick_device(settings.training.device)
-    check_device(settings.training, device)
-    with tempfile.TemporaryDirectory() as directory:
-        prepared = prepare_data(settings, RunDirectory(directory), given_tokenizer=tokenizer, reporter=reporter)
-        config, model = settings.training, settings.model
-        sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
-        joint = prepared.tokenizer.joint
-        with torch.device("meta"):
-            built = build_model(describe_model(settings, prepared.tokenizer))
-        parameters = count_parameters(built)
-        division = divide_update(config, built, device, parts=fixed_parts(settings))
-        batches = StoreBatches(prepared.train, config, torch.device("cpu")).num_batches(0)
-        steps = -(-batches // config.grad_accum_steps)
-        report = prepared.train.report
-        if config.max_steps is None:
-            length = f"max_time {config.max_time}" if config.max_time else "no limit"
-        else:
-            length = f"max_steps {config.max_steps:,} = {config.max_steps / steps:.1f} epochs"
-            length += f", or max_time {config.max_time}" if config.max_time else ""
-        if config.patience:
-            length += f"; ends by itself, patience: {config.patience} validations"
-        pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
-        if report.text_only:
-            pieces = f"{report.tgt_tokens:,} pieces"
-        copies = 4 + bool(config.ema_decay)
-        return [
-            f"vocabulary      {sizes[0]:,} pieces, joint"
-            if joint
-            else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
-            f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
-            f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm",
-            f"parameters      {parameters:,}"
-            f" ({parameters * 4 * copies / 1e6:,.0f} MB with gradients and optimizer, in each process)",
-            f"training data   {report.kept:,} {report.unit}s, {pieces}",
-            f"processes       {division}",
-            f"validation      {len(prepared.dev_pairs):,} {report.unit}s",
-            f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
-            f"training        {length}",
-        ]
+    keep_freed_memory()
+    check_device(settings.training, pick_device(settings.training.device))
+    with started(
+        settings,
+        directory,
+        reporter=reporter,
+        interrupts=Interrupts(),  # not entered: nothing needs to be saved
+        tokenizer=tokenizer,
+        init_from=init_from,
+    ) as leader:
+        return [*_sizes(leader), *_costs(leader, leader.rehearse())]
+
+
+def _sizes(leader: Leader) -> list[str]:
+    """Of vocabulary, model and data."""
+    config, model, prepared = leader.config, leader.settings.model, leader.prepared
+    sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
+    report, batches = prepared.train.report, leader.batches_per_epoch
+    steps = -(-batches // config.grad_accum_steps)
+    pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
+    if report.text_only:
+        pieces = f"{report.tgt_tokens:,} pieces"
+    joint = prepared.tokenizer.joint
+    return [
+        f"vocabulary      {sizes[0]:,} pieces, joint"
+        if joint
+        else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
+        f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
+        f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm,"
+        f" {count_parameters(leader.model):,} parameters",
+        f"training data   {report.kept:,} {report.unit}s, {pieces}",
+        f"validation      {len(prepared.dev_pairs):,} {report.unit}s",
+        f"processes       {leader.setup.division}",
+        f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
+        f"training        {_length(leader, steps)}",
+    ]
+
+
+def _length(leader: Leader, steps_per_epoch: int) -> str:
+    """Of the run, as it is configured."""
+    config = leader.config
+    limits: list[str] = []
+    if config.max_steps is not None:
+        limits.append(f"max_steps {config.max_steps:,} = {config.max_steps / steps_per_epoch:.1f} epochs")
+    if config.max_time is not None:
+        limits.append(f"max_time {config.max_time}")
+    length = " or ".join(limits) or "no limit"
+    if config.patience:
+        length += f"; ends by itself, patience: {config.patience} validations"
+    if leader.saved is not None:
+        length += f"; goes on at step {leader.saved.step:,}"
+    return length
+
+
+def _costs(leader: Leader, measured: Rehearsal) -> list[str]:
+    """Time and memory of the run."""
+    config, plan = leader.config, leader.plan
+    lines = [
+        f"an update       {measured.seconds_per_update:.3g} s, a validation about"
+        f" {measured.seconds_per_validation:.2g} s"
+    ]
+    done = leader.saved.step if leader.saved else 0
+    updates = plan.limit - done if plan.limit < NO_LIMIT else math.inf
+    if config.max_time is not None and plan.pending:
+        per_update = measured.seconds_per_update + measured.seconds_per_validation / config.validate_every
+        updates = min(updates, max(int(parse_duration(config.max_time) / per_update), 1))
+    if updates == math.inf:
+        seconds = measured.seconds(1000, config.validate_every)
+        lines.append(
+            f"time            about {in_words(seconds)} for 1,000 updates; how many it takes, validation tells"
+        )
+    else:
+        most = " at most; less if validation stops improving sooner" if config.patience else ""
+        seconds = measured.seconds(int(updates), config.validate_every)
+        lines.append(f"time            about {in_words(seconds)} for {updates:,} updates{most}")
+    if measured.memory is not None:
+        lines.append(f"memory          about {measured.memory / 1e9:.1f} GB at the most{_where(leader)}")
+    return lines
+
+
+def _where(leader: Leader) -> str:
+    if leader.device.type == "cuda":
+        return " on the GPU"
+    return f", in {leader.ranks.count} processes" if leader.ranks.count > 1 else ""

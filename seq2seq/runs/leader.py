@@ -1,6 +1,6 @@
 """The leader of a run, the process that the user started: it begins or restores, announces, trains and saves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,13 @@ import torch
 
 from ...configs import RunConfig
 from ...data.errors import InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
+from ..decoding.config import DecodingConfig
 from ..device import describe_precision, own_device, pick_device, processor_name
 from ..export.limits import why_not_exportable
 from ..interrupts import Interrupts
 from ..parallel.follower import Start
 from ..parallel.ranks import joined
-from ..reporter import Reporter
+from ..reporter import Quiet, Reporter
 from ..training.optimizer import MovingAverage
 from ..training.progress import Progress
 from ..training.schedule import length_matters_after, same_up_to
@@ -25,6 +26,7 @@ from .log import RunLog
 from .machine import COUNTED, masking, objective_of
 from .plan import Plan
 from .prepare import PreparedData, StoreBatches, subword_dropout
+from .rehearsal import Rehearsal, rehearse
 from .session import Hooks, Session
 from .setup import Setup, in_todays_words
 from .state import RunState, Saved
@@ -138,6 +140,29 @@ class Leader:
             self.ranks.stop()
         return self._result()
 
+    def rehearse(self) -> Rehearsal:
+        """Makes a few updates and a validation, to see what they take, instead of training. Leaves nothing on disk.
+
+        A model that has learned nothing goes on writing until it is stopped; what it translates here is as long as the
+        references are, on average.
+        """
+        report = self.prepared.dev.report
+        ratio = report.tgt_tokens / max(report.src_tokens, 1)
+        decoding = replace(self.settings.decoding, max_length_factor=max(ratio, 0.01), max_length_offset=1)
+        validator = self._validator(Quiet(), decoding)
+        with joined(self.ranks):
+            self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
+            try:
+                step = self.progress.step
+                return rehearse(self.trainer, self.plan.learning_rate, self.ranks, lambda: validator(self.model, step))
+            finally:
+                self.ranks.stop()
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Of the training data."""
+        return StoreBatches(self.prepared.train, self.config, self.device).num_batches(0)
+
     # --- before ---
 
     def _restore(self, saved: Saved) -> None:
@@ -180,6 +205,8 @@ class Leader:
         planned = (self.saved.state.max_steps if self.saved else None) or step
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
+        elif self.plan.told_to_finish:
+            reason = "it was told to finish here"
         elif self.progress.falling_since:
             reason = "its learning rate has fallen to its end"
         elif same_up_to(step, config, planned, 2 * step):
@@ -249,7 +276,7 @@ class Leader:
     # --- during ---
 
     def _run_session(self, *, validate_first: bool) -> None:
-        validator = self._validator()
+        validator = self._validator(self.reporter, self.settings.decoding)
         hooks = Hooks(
             validate=lambda: validator(self.model, self.progress.step),
             save=self._save,
@@ -272,20 +299,18 @@ class Leader:
         finally:
             self.log.close()
 
-    def _validator(self) -> Validator:
+    def _validator(self, reporter: Reporter, decoding: DecodingConfig) -> Validator:
         """What scores the model midway."""
         dev = DevSet(
             batches=StoreBatches(self.prepared.dev, self.config, self.device).all,
             pairs=self.prepared.dev_pairs,
-            reporter=self.reporter,
+            reporter=reporter,
             stop_requested=lambda: self.interrupts.received,
         )
         tokenizer = self.prepared.tokenizer
         match self.description.purpose:
             case "translator":
-                return TranslationValidator(
-                    dev, tokenizer=tokenizer, decoding=self.settings.decoding, config=self.config
-                )
+                return TranslationValidator(dev, tokenizer=tokenizer, decoding=decoding, config=self.config)
             case "language model":
                 return TextValidator(dev, tokenizer=tokenizer, max_pieces=self.settings.model.max_seq_len - 1)
             case "sentence encoder" if self.objective == "masked_lm":

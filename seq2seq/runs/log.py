@@ -6,8 +6,8 @@ from typing import Any
 
 from ...data.errors import EnvironmentFault
 from ...data.files import replace_file
-from ..reporter import Reporter
-from ..training.config import TrainingConfig
+from ..reporter import Reporter, in_words
+from ..training.config import TrainingConfig, parse_duration
 from ..training.progress import Progress
 from .curve import learning_curve
 from .directory import RunDirectory
@@ -51,6 +51,8 @@ class RunLog:
         speed = (progress.tokens - tokens) / max(now - then, 1e-9)
         loss = progress.mean_loss
         note = f"{speed:,.0f} {self._counted}/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        if max_steps is None and self._config.max_time is not None:  # the bar cannot tell yet how long it will be
+            note += f", {in_words(parse_duration(self._config.max_time) - (now - self._started))} left"
         self._bar.update(progress.step, note, total=max_steps)
         if progress.step % self._config.log_every == 0:
             seconds = round(now - self._started, 3)

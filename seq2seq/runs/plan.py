@@ -8,6 +8,8 @@ the machine becomes faster or slower. A run that goes on after a stop keeps the 
 With `training.patience` a run finds its length by itself: once the validation loss has stopped falling, the learning
 rate begins to fall, and the number of updates follows from where it began. That depends on losses alone, which are the
 same in a run that was stopped and goes on.
+
+A run that is told to finish (see `finish`) lets its learning rate fall from there on, whatever else was planned.
 """
 
 import contextlib
@@ -15,23 +17,33 @@ import json
 import statistics
 import time
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from ...data.errors import UsageError
 from ...data.files import replace_json
 from ..reporter import Reporter
 from ..training.config import TrainingConfig, parse_duration
-from ..training.schedule import NO_LIMIT, length_matters_after, same_up_to
+from ..training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to
 from .directory import RunDirectory
+from .finish import Finishing, Request
 
 PLAN_STEP = 60
 """Updates that are timed before a time limit becomes a number of them; the first third is warm-up."""
+FEWEST_TIMED = 3
+"""So many are enough where a third of the time has gone before `PLAN_STEP`."""
 REVISE_EVERY = 20
 """Updates between two looks at whether the number still fits the time."""
 TOLERANCE = 0.02
 """Share by which the number may be wrong before it is revised: clocks are never quite the same."""
+TIMED_TO_FINISH = 20
+"""Updates that are timed before a run that is told to finish in a time decides how many more that is."""
 NEWEST = 4
 """What an update takes is judged by the newest fourth of all: a slow minute does not decide, a slow machine does."""
+
+
+REMEMBERED = 10_000
+"""Updates whose times are remembered."""
 
 
 class Plan:
@@ -53,9 +65,12 @@ class Plan:
         self._most = NO_LIMIT if config.max_steps is None else config.max_steps
         self.limit, self.pending = self._most, False
         self._revisable = False
+        self._timed = 0
         self._last_end: float | None = None  # of the newest update or validation, monotonic
-        self._seconds: list[float] = []  # that each update took
-        self._seconds_per_validation = 0.0
+        self._seconds: deque[float] = deque(maxlen=REMEMBERED)  # that each update took
+        self._seconds_per_validation: float | None = None
+        self._finishing = Finishing(run)
+        self._finish: Finish | None = None  # what the next update obeys
 
     @property
     def max_steps(self) -> int | None:
@@ -74,6 +89,9 @@ class Plan:
         Raises:
             UsageError: Another length than the one that has already shaped the schedule.
         """
+        if self._obey(step):
+            self._reporter.say(f"{self._run} was told to finish: it ends at step {self.limit:,}")
+            return
         if falling_since and before is not None:
             self._most = min(self._most, before)
             self.limit = self._most
@@ -96,13 +114,24 @@ class Plan:
     def _words(steps: int) -> str:
         return "as long as validation improves" if steps >= NO_LIMIT else f"{steps:,} steps"
 
+    @property
+    def told_to_finish(self) -> bool:
+        """Whether its end is what somebody asked for while it was under way."""
+        return self._finish is not None
+
+    def learning_rate(self, step: int) -> float:
+        """Of the update with this number, the next one."""
+        if self._finish is not None:
+            return self._finish.learning_rate(step)
+        return learning_rate(step, self._config, self.limit)
+
     def fall(self, step: int) -> bool:
         """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.
 
         Returns:
             Whether that makes the run shorter; else its rate falls already, or is still rising.
         """
-        if self.pending or step <= self._config.warmup_steps:
+        if self.pending or self._finish is not None or step <= self._config.warmup_steps:
             return False
         shortest = self._shortest(step, step + 1)
         if shortest >= self.limit:
@@ -150,20 +179,56 @@ class Plan:
             step: Its number.
             validate: Makes a validation, to see how long that takes.
         """
-        if not self.pending and not self._revisable:
-            return
         now = time.monotonic()
         if self._last_end is not None:
             self._seconds.append(now - self._last_end)
         self._last_end = now
-        timed = len(self._seconds) + 1
+        self._timed += 1
+        if step >= self.limit:
+            return
         if self.pending:
-            if timed == PLAN_STEP and step < self.limit:
+            if self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and self._time_is_short(now)):
                 with self.timing_validation():
                     validate()
                 self._decide(step)
-        elif timed % REVISE_EVERY == 0 and step < self.limit:
+        elif self._revisable and self._timed % REVISE_EVERY == 0:
             self._revise(step)
+        if not self.pending and (request := self._finishing.request()) is not None:
+            self._finish_as_asked(request, step, validate)
+        self._obey(step)
+
+    def _obey(self, step: int) -> bool:
+        """Takes up what has been decided about the updates after this one, now or at an earlier start.
+
+        Returns:
+            Whether anything has.
+        """
+        self._finish = self._finishing.after(step)
+        if self._finish is not None:
+            self.limit, self._revisable = self._finish.until, False
+        return self._finish is not None
+
+    def _time_is_short(self, now: float) -> bool:
+        """Whether a third of the time has gone."""
+        return now - self.started > parse_duration(self._config.max_time or "") / 3
+
+    def _finish_as_asked(self, request: Request, step: int, validate: Callable[[], object]) -> None:
+        """Decides how many more updates there are, once it is known what one takes, and lets the rate fall."""
+        if request.steps is None and len(self._seconds) < TIMED_TO_FINISH and request.seconds_left > 0:
+            return
+        if request.steps is None and self._seconds_per_validation is None:
+            with self.timing_validation():
+                validate()
+        until = step + (request.steps or self._fitting(request.seconds_left)[0])
+        if until >= self.limit:
+            self._finishing.forget_request()
+            self._reporter.say(f"told to finish in {request.text}: it ends before that, at step {self.limit:,}")
+            return
+        self._finishing.decide(Finish(step, until, self.learning_rate(step)))
+        self._reporter.say(
+            f"told to finish in {request.text}: the learning rate falls from now on, to 0 at step {until:,}, where the"
+            " run ends"
+        )
 
     @contextlib.contextmanager
     def timing_validation(self) -> Iterator[None]:
@@ -174,7 +239,8 @@ class Plan:
         self._seconds_per_validation = self._last_end - before
 
     def _decide(self, step: int) -> None:
-        fitting, seconds = self._fitting(step)
+        more, seconds = self._fitting(self._seconds_left())
+        fitting = step + more
         self.limit, self.pending, self._revisable = min(fitting, self._most), False, True
         self._write(fitting)
         beyond = f"; training.max_steps ends it at {self._most:,}" if fitting > self._most else ""
@@ -182,7 +248,8 @@ class Plan:
 
     def _revise(self, step: int) -> None:
         """Changes the number of updates if it does not fit the time any more, and no update has depended on it."""
-        fitting, seconds = self._fitting(step)
+        more, seconds = self._fitting(self._seconds_left())
+        fitting = step + more
         revised = min(fitting, self._most)
         if abs(revised - self.limit) <= TOLERANCE * self.limit:
             return
@@ -199,20 +266,23 @@ class Plan:
         lengths = range(wanted, self.limit)
         return wanted + bisect_left(lengths, step, key=lambda n: length_matters_after(self._config, n))
 
-    def _fitting(self, step: int) -> tuple[int, float]:
-        """Updates in all that fit the time, and seconds that one takes.
+    def _seconds_left(self) -> float:
+        return parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
+
+    def _fitting(self, seconds_left: float) -> tuple[int, float]:
+        """More updates that fit a time, at least one, and seconds that one takes.
 
         That is the mean without the shortest and the longest tenth: a laptop that was closed for a while is not in it,
         another program that takes its turns is.
         """
         newest = max(2 * PLAN_STEP // 3, len(self._seconds) // NEWEST)
-        timed = sorted(self._seconds[-newest:])
+        timed = sorted(list(self._seconds)[-newest:])
         extreme = len(timed) // 10
-        seconds = statistics.fmean(timed[extreme : len(timed) - extreme])
-        left = parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
-        left -= self._seconds_per_validation  # the last one
-        per_step = seconds + self._seconds_per_validation / self._config.validate_every
-        return step + max(int(left / per_step), 1), seconds
+        seconds = statistics.fmean(timed[extreme : len(timed) - extreme]) if timed else 0.0
+        per_validation = self._seconds_per_validation or 0.0
+        left = seconds_left - per_validation  # the last one
+        per_step = seconds + per_validation / self._config.validate_every
+        return max(int(left / per_step), 1) if per_step else 1, seconds
 
     def _write(self, fitting: int) -> None:
         """Remembers what the time limit comes to; a number of steps that is configured may end the run before that."""

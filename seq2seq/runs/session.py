@@ -58,8 +58,9 @@ class Session:
         self._validate_if_due()
         while not self._finished():
             self._stop_if_requested()
-            self.ranks.go_on(self.plan.limit)
-            figures = self.trainer.update(self.plan.limit)
+            rate = self.plan.learning_rate(self.progress.step + 1)
+            self.ranks.go_on(rate)
+            figures = self.trainer.update(rate)
             self._log_if_due(figures)
             self._plan_if_due()
             self.hooks.after_update()

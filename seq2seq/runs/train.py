@@ -1,23 +1,19 @@
 """Training into a run directory: begins a run, or goes on with the one that is there."""
 
-import time
 from pathlib import Path
 
 from ...configs import RunConfig
+from ...data.errors import DirectoryInUse
 from ..device import keep_freed_memory, pick_device
 from ..interrupts import Interrupts
 from ..parallel.follower import follow
 from ..parallel.ranks import joined, started_by_torchrun
 from ..reporter import Reporter
-from .assemble import describe_model
 from .directory import RunDirectory
-from .leader import Leader, TrainingResult
-from .machine import fixed_parts
-from .plan import Plan
-from .prepare import prepare_data
-from .setup import check_device, settle
-from .state import newest_saved
-from .weights import build_model
+from .finish import parse_request
+from .leader import TrainingResult
+from .setup import check_device
+from .start import started as start
 
 
 def train(
@@ -29,6 +25,7 @@ def train(
     tokenizer: Path | None = None,
     init_from: Path | None = None,
     started: float | None = None,
+    finish_in: str | None = None,
 ) -> TrainingResult | None:
     """Trains a model into a run directory, or continues the run that is there.
 
@@ -40,48 +37,38 @@ def train(
         tokenizer: A tokenizer directory, instead of building one.
         init_from: A run whose best weights to start from; it brings its tokenizer.
         started: Monotonic time at which the time limit began.
+        finish_in: Lets the learning rate of the run that is there fall now, and ends it in this time (`10m`) or after
+            so many updates. If another process is training it, that one is told.
 
     Returns:
-        How it ended; None in a process that torchrun started to help another one.
+        How it ended; None in a process that torchrun started to help another one, or that told another one to finish.
 
     Raises:
         UsageError: The directory holds another run, or the settings ask for what is not possible.
         Interrupted: Stopped on request, after saving.
         TfmError: As its other subclasses say.
     """
-    started = time.monotonic() if started is None else started
     keep_freed_memory()
-    device = pick_device(settings.training.device)
-    check_device(settings.training, device)
+    check_device(settings.training, pick_device(settings.training.device))
     if (place := started_by_torchrun()) is not None and place.rank > 0:
         with interrupts.held(), joined(place):  # to stop is the leader's to decide
             return follow(place)
     directory = RunDirectory(run)
-    given = directory.starting_tokenizer(tokenizer, init_from)
-    with directory.lock():
-        directory.remove_debris()
-        directory.refuse_other(settings)
-        saved = newest_saved(directory, reporter)
-        directory.forget_other_start(settings, given)
-        plan = Plan(directory, settings.training, reporter, started)
-        if saved is None:
-            plan.begin(0, None)
-        else:
-            plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
-        if saved is None:
-            directory.write_configuration(settings)
-        prepared = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
-        if saved is not None:  # its files may have other names by now, but hold what they did
-            directory.write_configuration(settings)
-        description = describe_model(settings, prepared.tokenizer)
-        setup = settle(
+    request = None if finish_in is None else parse_request(finish_in)
+    try:
+        with start(
+            settings,
             directory,
-            settings.training,
-            lambda: build_model(description),
-            device,
-            saved,
-            reporter,
-            parts=fixed_parts(settings),
-        )
-        leader = Leader(directory, settings, prepared, description, setup, plan, reporter, interrupts, saved)
-        return leader.train(init_from)
+            reporter=reporter,
+            interrupts=interrupts,
+            tokenizer=tokenizer,
+            init_from=init_from,
+            begun_at=started,
+            request=request,
+        ) as leader:
+            return leader.train(init_from)
+    except DirectoryInUse:
+        if request is None:
+            raise
+        reporter.say(f"the process that is training in {directory} will finish in {request.text}")
+        return None

@@ -17,7 +17,6 @@ from .gradients import GradientBuffer
 from .optimizer import MovingAverage, Optimizer
 from .progress import Progress
 from .randomness import seed_torch
-from .schedule import learning_rate
 
 MAX_BAD_UPDATES = 3
 """So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
@@ -68,11 +67,11 @@ class Trainer:
         self.gradients = GradientBuffer(self.model)
         self.micro_batches = MicroBatches(self.provider, self.config.grad_accum_steps, self.parts, self.group)
 
-    def update(self, max_steps: int) -> UpdateFigures:
+    def update(self, rate: float) -> UpdateFigures:
         """Makes one update: gradients of one or more batches, added, normalised by their tokens, clipped, applied.
 
         Args:
-            max_steps: Updates in all, which the learning rate may depend on.
+            rate: The learning rate, a function of the step and of the length of the run; see `schedule`.
 
         Raises:
             TrainingDiverged: Several updates in a row had no finite gradient.
@@ -86,10 +85,8 @@ class Trainer:
             loss.backward()  # adds to self.gradients
             self.gradients.count(loss, num_tokens)
         self.group.add_up(self.gradients.flat)
-        if step < max_steps:
-            self.micro_batches.load_ahead(self.progress)
+        self.micro_batches.load_ahead(self.progress)
         loss_sum, num_tokens, grad_norm = self.gradients.normalise_and_clip(self.config.max_grad_norm)
-        rate = learning_rate(step, self.config, max_steps)
         if self._is_good(step, rate, loss_sum + grad_norm):
             self.optimizer.step(rate)
             if self.average is not None:

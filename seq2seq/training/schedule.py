@@ -1,6 +1,7 @@
 """The learning rate as a function of the step: linear warm-up to the peak, then a shape by name."""
 
 import math
+from dataclasses import dataclass
 
 from ..model.config import unknown
 from .config import TrainingConfig
@@ -41,6 +42,25 @@ def learning_rate(step: int, config: TrainingConfig, max_steps: int) -> float:
             return peak
         case _:
             raise unknown("schedule", config.schedule)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The end of a run that was told to finish while it was under way, whatever its schedule.
+
+    Attributes:
+        since: Step s, the last one before the learning rate falls.
+        until: Step u, the last one of the run.
+        rate: Learning rate r at step s.
+    """
+
+    since: int
+    until: int
+    rate: float
+
+    def learning_rate(self, step: int) -> float:
+        """r * (u + 1 - t) / (u + 1 - s) for step t = s + 1 .. u: a straight line from r down to 0 at step u + 1."""
+        return self.rate * (self.until + 1 - step) / (self.until + 1 - self.since)
 
 
 def length_matters_after(config: TrainingConfig, max_steps: int) -> float:

@@ -15,9 +15,11 @@ from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 from tfm.cli.train import _command_line
 from tfm.data.files import sha256_file
 from tfm.data.tokenizer import Tokenizer
+from tfm.seq2seq.runs.directory import RunDirectory
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 """As `run_command` has it: the number of threads is part of what bit for bit means."""
+ANY_LENGTH = ["--set", "training.schedule=constant", "--set", "training.patience=0"]
 FILES = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
 
 
@@ -126,14 +128,68 @@ def test_run_alone_continues_with_the_settings_it_was_made_with(tfm: Tfm, corpus
     assert weights(corpus / "r", 7)
 
 
-def test_dry_run_says_sizes_and_writes_nothing(tfm: Tfm, corpus: Path) -> None:
-    before = sorted(corpus.rglob("*"))
-    done = tfm("train", *FILES, "--dry-run", *TINY_FLAGS)
+def test_a_dry_run_says_sizes_time_and_memory_and_leaves_its_vocabulary_to_the_run(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("train", *FILES, "--dry-run", *TINY_FLAGS, "--max-steps", 3)
     assert done.returncode == 0, error_of(done)
-    for word in ("parameters", "pieces", "steps", "epoch", "180 pairs", "process of 1 thread"):
-        assert word in done.stdout.decode()
+    said = done.stdout.decode()
+    for words in ("parameters", "pieces", "steps", "epoch", "180 pairs", "process of 1 thread", " s for 3 updates"):
+        assert words in said
+    memory = re.search(r"about (\d+\.\d) GB at the most", said)
+    assert memory is not None and 0.2 < float(memory[1]) < 2
     assert "180 pairs: preset pairs " in error_of(done)
-    assert sorted(corpus.rglob("*")) == before
+    run = RunDirectory(corpus / "runs" / "train")
+    assert not run.checkpoints() and not run.metrics.path.exists()
+    assert sorted(path.name for path in run.path.iterdir() if path.name != ".lock") == [
+        "cache",
+        "config.yaml",
+        "setup.json",
+        "tokenizer",
+    ]
+    refused = tfm("info", "--run", "runs/train")
+    assert refused.returncode == 4
+    sha256 = Tokenizer.load(run.tokenizer).sha256
+    done = tfm("train", *FILES, *TINY_FLAGS, "--max-steps", 3)
+    assert "taking the vocabulary that an earlier start left in runs/train/tokenizer" in error_of(done)
+    assert Tokenizer.load(run.tokenizer).sha256 == sha256
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_dry_run_changes_nothing_of_what_will_be_trained(tfm: Tfm, corpus: Path, ranks: int) -> None:
+    flags = [*FILES, *TINY_FLAGS, *ANY_LENGTH, "--set", f"training.ranks={ranks}"]
+    for name, dry_at in (("plain", []), ("dry", [2, 4])):
+        for steps in (2, 4):
+            command = ["train", *flags, "--max-steps", steps, "--run", name]
+            if steps in dry_at:
+                done = tfm(*command, "--dry-run")
+                assert done.returncode == 0, error_of(done)
+                assert ("goes on at step 2" in done.stdout.decode()) == (steps == 4)
+            done = tfm(*command)
+            assert done.returncode == 0, error_of(done)
+    assert weights(corpus / "dry", 4) == weights(corpus / "plain", 4)
+
+
+def test_a_training_that_is_under_way_is_told_to_finish(tfm: Tfm, corpus: Path) -> None:
+    """Two processes; it would train for ever."""
+    flags = ["--max-steps", 1_000_000, "--set", "training.ranks=2", "--run", "r", *FILES, *TINY_FLAGS]
+    child = subprocess.Popen(
+        [str(TFM), "train", *map(str, flags)], cwd=corpus, stderr=subprocess.PIPE, env=ONE_THREAD, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not RunDirectory(corpus / "r").checkpoints():
+            assert time.monotonic() < deadline and child.poll() is None
+            time.sleep(0.1)
+        told = tfm("train", "--run", "r", "--finish-in", 5)
+        assert told.returncode == 0, error_of(told)
+        assert error_of(told).endswith("the process that is training in r will finish in 5\n")
+        _, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0, said
+    end = re.search(r"told to finish in 5: the learning rate falls from now on, to 0 at step (\d+)", said)
+    assert end is not None and f"finished at step {end[1]}" in said
+    again = tfm("train", "--run", "r", "--finish-in", 5)
+    assert "it was told to finish here" in error_of(again)
 
 
 def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: Path) -> None:
@@ -144,6 +200,7 @@ def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: 
     flags += ["--set", "training.max_steps=null"]
     done = tfm("train", *flags, "--dry-run")
     assert "training        no limit; ends by itself, patience: 1 validations" in done.stdout.decode()
+    assert " for 1,000 updates; how many it takes, validation tells" in done.stdout.decode()
     done = tfm("train", *flags)
     said = error_of(done)
     assert done.returncode == 0, said
@@ -160,12 +217,12 @@ def test_a_dry_run_takes_the_vocabulary_that_a_start_would_take(tfm: Tfm, corpus
         assert done.returncode == 0, error_of(done)
     size = len(Tokenizer.load(tiny_run / "tokenizer").src)
     saved = ["--tokenizer", "given/tokenizer", "--run", "saved", "--max-steps", 2]
-    assert tfm("train", *FILES, *saved, *TINY_FLAGS).returncode == 0
+    assert tfm("train", *FILES, *saved, *TINY_FLAGS, *ANY_LENGTH).returncode == 0
     for flags, words in [
         (["--run", "runs/train"], "vocabulary      300 pieces"),
         ([], "vocabulary      300 pieces"),
         (["--tokenizer", "given/tokenizer"], "vocabulary      310 pieces"),
-        (["--run", "saved", "--max-steps", 3], "vocabulary      310 pieces"),
+        (["--run", "saved", "--max-steps", 3, *ANY_LENGTH], "vocabulary      310 pieces"),
         (["--run", "new", "--init-from", tiny_run], f"vocabulary      {size} pieces"),
     ]:
         done = tfm("train", *FILES, *flags, "--dry-run", *([] if "--init-from" in flags else TINY_FLAGS))

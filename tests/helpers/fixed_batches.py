@@ -11,6 +11,7 @@ from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.loss import NextTokenLoss
 from tfm.seq2seq.training.optimizer import Optimizer
+from tfm.seq2seq.training.schedule import learning_rate
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
 
@@ -72,4 +73,5 @@ def make_updates(trainer: Trainer) -> None:
     """All the updates that are configured."""
     assert trainer.config.max_steps is not None
     while trainer.progress.step < trainer.config.max_steps:
-        trainer.update(trainer.config.max_steps)
+        rate = learning_rate(trainer.progress.step + 1, trainer.config, trainer.config.max_steps)
+        trainer.update(rate)

@@ -112,6 +112,7 @@ def train_tiny(configure: Configure) -> TrainTiny:
         reporter: Recorder | None = None,
         init_from: Path | None = None,
         tokenizer: Path | None = None,
+        finish_in: str | None = None,
         **training: Any,
     ) -> TrainingResult:
         settings = configure(**training)
@@ -122,6 +123,7 @@ def train_tiny(configure: Configure) -> TrainTiny:
             interrupts=interrupts or Interrupts(),
             init_from=init_from,
             tokenizer=tokenizer,
+            finish_in=finish_in,
         )
         assert result is not None
         return result

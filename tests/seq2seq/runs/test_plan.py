@@ -100,6 +100,16 @@ MINUTES = 600.0
 """Ten of them, in seconds."""
 
 
+@pytest.mark.parametrize("seconds_each", [0.9, 2.0, 7.0])
+def test_a_time_too_short_for_the_updates_that_are_timed_is_kept_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_each: float
+) -> None:
+    machine = Machine(monkeypatch)
+    begun = machine.train(tmp_path, lambda now: seconds_each, max_time="50s", schedule="trapezoid", validate_every=500)
+    assert 40 < machine.now + 3 <= 50 + seconds_each  # the last validation takes three seconds
+    assert json.loads((tmp_path / "plan.json").read_text())["max_steps"] == begun.limit < plan_module.PLAN_STEP
+
+
 @pytest.mark.parametrize("slower", [1.5, 4 / 3, 0.75])
 @pytest.mark.parametrize(
     ("schedule", "decay_fraction"), [("trapezoid", 0.5), ("trapezoid", 0.6), ("inverse_sqrt", 0.5)]

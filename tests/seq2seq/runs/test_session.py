@@ -29,7 +29,7 @@ def make_session(run: Path, hooks: Hooks | None = None, *, step: int = 0, **sett
 
 def steps_that_fit(monkeypatch: pytest.MonkeyPatch, session: Session, steps: int) -> None:
     """Lets the time limit be worth so many steps, always."""
-    monkeypatch.setattr(session.plan, "_fitting", lambda step: (steps, 0.5))
+    monkeypatch.setattr(session.plan, "_fitting", lambda seconds: (steps - session.progress.step, 0.5))
 
 
 def test_it_logs_what_the_updates_say(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import Transformer
 from tfm.seq2seq.training.gradients import GradientBuffer
 from tfm.seq2seq.training.loop import MAX_BAD_UPDATES
+from tfm.seq2seq.training.schedule import learning_rate
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
@@ -85,7 +86,7 @@ def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monke
     monkeypatch.setattr(GradientBuffer, "normalise_and_clip", normalise)
     make_updates(make_trainer(build_model(), Recorded(batch(0), batch(1), batch(2)), grad_accum_steps=2, max_steps=3))
     one_epoch = ["load 0.0", "load 0.1", "load 0.2", "wait", "load 1.0", "wait"]
-    assert events == [*one_epoch, "load 1.1", "wait"]
+    assert events == [*one_epoch, "load 1.1", "load 1.2", "wait"]
 
 
 def test_gradients_are_clipped() -> None:
@@ -102,7 +103,7 @@ def test_dropout_depends_on_the_step_alone() -> None:
     make_updates(make_trainer(calm, FixedBatches(batch(0, 1)), max_steps=6))
     noisy = make_trainer(disturbed, FixedBatches(batch(0, 1)), max_steps=6)
     for step in range(6):
-        noisy.update(6)
+        noisy.update(learning_rate(step + 1, noisy.config, 6))
         torch.rand(step)
     assert all(torch.equal(a, b) for a, b in zip(calm.parameters(), disturbed.parameters(), strict=True))
 
