@@ -60,7 +60,16 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
     ] = None,
-    worst: Annotated[int, typer.Option(metavar="N", min=0, help="Show the N sentences with the lowest chrF.")] = 0,
+    forced: Annotated[
+        bool,
+        typer.Option("--forced", help="Translate nothing: how probable does the run hold the translations given?"),
+    ] = False,
+    worst: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Show the N worst sentences; of two --hyp those in which they differ most."
+        ),
+    ] = 0,
     examples: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")] = 0,
     device: Device = "auto",
     json_: Json = False,
@@ -70,7 +79,9 @@ def evaluate(
 
     tfm evaluate --run runs/mine --src test.en --tgt test.de --metric bleu --metric chrf
 
-    tfm evaluate --hyp one.de --hyp other.de --tgt test.de
+    tfm evaluate --hyp one.de --hyp other.de --src test.en --tgt test.de --worst 5
+
+    tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
     """
     del debug
     from ..data.errors import UsageError
@@ -78,32 +89,59 @@ def evaluate(
     from ..data.glossary import Glossary
     from ..seq2seq.evaluation.scores import check_metrics
     from .console import Console
+    from .forced import score_given
     from .libraries import importing
     from .outputs import score_outputs
     from .runs import find_run
+    from .sentences import show, write_report
     from .test_sets import open_test_set, sides
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
     console = Console()
     named = named_columns(src_column, tgt_column)
+    making = {
+        "--beam-size": beam_size,
+        "--length-penalty": length_penalty,
+        "--no-repeat-ngram-size": no_repeat_ngram_size,
+        "--glossary": glossary,
+        "--output": output,
+        "--examples": examples or None,
+    }
     if hyp:
-        making = {
-            "--run": run,
-            "--beam-size": beam_size,
-            "--length-penalty": length_penalty,
-            "--glossary": glossary,
-            "--output": output,
-            "--report": report,
-        }
-        given = [flag for flag, value in making.items() if value is not None]
-        if given:
-            raise UsageError(f"--hyp scores outputs that are there already; it cannot be combined with {given[0]}")
+        _refuse("--hyp scores outputs that are there already", {"--run": run, "--forced": forced or None} | making)
         if not tgt and not data:
             raise UsageError("give the references: --tgt, or --data")
-        corpus = open_test_set(src or tgt or [], tgt or [], data or [], None, named)  # the sources do not matter
-        _, references, kept = sides(corpus, tgt or [], console)
-        score_outputs(hyp, references, metrics, kept=kept, as_json=json_)
+        corpus = open_test_set(src or tgt or [], tgt or [], data or [], None, named)
+        sources, references, kept = sides(corpus, tgt or [], console)
+        score_outputs(
+            hyp,
+            sources if src or data else None,
+            references,
+            metrics,
+            kept=kept,
+            worst=worst,
+            report=report,
+            console=console,
+            as_json=json_,
+        )
+        return
+    if forced:
+        _refuse("--forced translates nothing", {"--metric": metric} | making)
+        directory = find_run(run, console)
+        corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
+        sources, references, _ = sides(corpus, tgt or [], console)
+        score_given(
+            directory,
+            sources,
+            [refs[0] for refs in references],
+            checkpoint=checkpoint,
+            device=device,
+            worst=worst,
+            report=report,
+            console=console,
+            as_json=json_,
+        )
         return
     terms = Glossary.load(glossary) if glossary else None
     directory = find_run(run, console)
@@ -134,19 +172,33 @@ def evaluate(
         if stream is not None:
             stream.writelines(line + "\n" for line in result.outputs)
     for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
-        console.say(f"source     {sources[i]}\noutput     {result.outputs[i]}\nreference  {references[i][0]}\n")
+        show(console, "", _texts(i, sources, references, result))
     order = sorted(range(len(sources)), key=lambda row: result.chrf[row])
     for row in order[:worst]:
-        said = f"line {row + 1:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
-        text = f"source     {sources[row]}\noutput     {result.outputs[row]}\nreference  {references[row][0]}"
-        console.say(f"{said}\n{text}\n")
-    if report is not None:
-        with OutputFile(report) as stream:
-            stream.writelines(_sentence(row, sources, references, result) + "\n" for row in order)
+        headline = f"line {row + 1:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
+        show(console, headline, _texts(row, sources, references, result))
+    write_report(report, (_sentence(row, sources, references, result) for row in order))
     if json_:
         print(json.dumps(_as_dict(result), ensure_ascii=False))
     else:
         _print_result(result)
+
+
+def _refuse(why: str, flags: dict[str, Any]) -> None:
+    """Refuses flags that would have no effect.
+
+    Raises:
+        UsageError: One of them is given.
+    """
+    from ..data.errors import UsageError
+
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given:
+        raise UsageError(f"{why}; it cannot be combined with {given[0]}")
+
+
+def _texts(row: int, sources: list[str], references: list[list[str]], result: Any) -> list[tuple[str, str]]:
+    return [("source", sources[row]), ("output", result.outputs[row]), ("reference", references[row][0])]
 
 
 def _print_result(result: Any) -> None:
@@ -171,19 +223,22 @@ def _print_result(result: Any) -> None:
     for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
         if kept.total:
             print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
+    if result.looped:
+        print(f"loops: {result.looped:,} of {sentences:,} outputs repeated themselves, and were searched once more")
 
 
-def _sentence(row: int, sources: list[str], references: list[list[str]], result: Any) -> str:
-    """A line of JSON about one sentence."""
-    record = {
+def _sentence(row: int, sources: list[str], references: list[list[str]], result: Any) -> dict[str, Any]:
+    """All about one sentence."""
+    forced = result.forced[row]
+    return {
         "line": row + 1,
         "source": sources[row],
         "output": result.outputs[row],
         "references": references[row],
         "chrf": result.chrf[row],
         "confidence": result.confidences[row],
+        "reference_log_prob": forced and forced.log_prob,
     }
-    return json.dumps(record, ensure_ascii=False)
 
 
 def _as_dict(result: Any) -> dict[str, Any]:
@@ -202,4 +257,5 @@ def _as_dict(result: Any) -> dict[str, Any]:
         "confidence_correlation": result.correlation,
         "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
+        "looped": result.looped,
     }

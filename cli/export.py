@@ -50,6 +50,7 @@ def export(
     console = Console()
     directory = RunDirectory(find_run(run, console))
 
+    console.say(f"exporting {directory}")
     with importing():
         from ..seq2seq.export.directory import export_checkpoint
 

@@ -23,6 +23,7 @@ from .export import export
 from .generate import generate
 from .info import info
 from .libraries import leave_garbage, set_up_libraries
+from .presets import presets
 from .tokenize import tokenize
 from .train import train
 from .translate import translate
@@ -63,7 +64,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (data, tokenize, train, translate, generate, embed, evaluate, info, export):
+for command in (data, tokenize, train, translate, generate, embed, evaluate, info, export, presets):
     app.command()(_flushing(command))
 
 

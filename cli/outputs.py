@@ -9,24 +9,35 @@ from ..data.errors import DataError, UsageError
 from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
 from ..seq2seq.evaluation.scores import score
+from ..seq2seq.evaluation.segments import sentence_chrf
 from ..seq2seq.evaluation.significance import TESTED, compare
+from .console import Console
+from .sentences import show, write_report
 
 
 def score_outputs(
     paths: Sequence[Path],
+    sources: Sequence[str] | None,
     references: list[list[str]],
     metrics: Sequence[str],
     *,
     kept: Sequence[bool],
+    worst: int,
+    report: Path | None,
+    console: Console,
     as_json: bool,
 ) -> None:
     """Prints the scores of files of outputs, line by line those of the references.
 
     Args:
         paths: The files.
+        sources: If they are given.
         references: For each sentence, one or more.
         metrics: Names of metrics.
         kept: For each entry of the test set, whether it is among the references; a file may have a line for each.
+        worst: So many sentences are shown: those with the lowest chrF, or where the outputs differ most in it.
+        report: File for all of them.
+        console: Shows sentences.
         as_json: Print JSON.
 
     Raises:
@@ -57,11 +68,47 @@ def score_outputs(
             lines.append(f"{one.name}  ({one.signature})")
             for path, value, margin, p in zip(paths, one.values, one.margins, [None, *one.p_values], strict=True):
                 lines.append(f"  {value:6.2f} ± {margin:.2f}  {path}{_verdict(paths[0], p)}")
+    _each(paths, outputs, sources, references, worst, report, console)
     if as_json:
         print(json.dumps({"hyp": list(map(str, paths)), "sentences": len(references), "scores": scores}))
         return
     print(_counted(len(references), "sentence"))
     print("\n".join(lines))
+
+
+def _each(
+    paths: Sequence[Path],
+    outputs: list[list[str]],
+    sources: Sequence[str] | None,
+    references: list[list[str]],
+    worst: int,
+    report: Path | None,
+    console: Console,
+) -> None:
+    """Sentence by sentence, the worst first, or those in which the outputs differ most."""
+    if not worst and report is None:
+        return
+    chrf = list(zip(*(sentence_chrf(one, references) for one in outputs), strict=True))
+    alone = len(outputs) == 1
+    order = sorted(range(len(references)), key=lambda row: chrf[row][0] if alone else min(chrf[row]) - max(chrf[row]))
+    for row in order[:worst]:
+        texts = [] if sources is None else [("source", sources[row])]
+        texts += [(str(path), one[row]) for path, one in zip(paths, outputs, strict=True)]
+        headline = f"line {row + 1:,}, chrF {' and '.join(f'{value:.1f}' for value in chrf[row])}"
+        show(console, headline, [*texts, ("reference", references[row][0])])
+    write_report(
+        report,
+        (
+            {
+                "line": row + 1,
+                **({} if sources is None else {"source": sources[row]}),
+                "outputs": [one[row] for one in outputs],
+                "references": references[row],
+                "chrf": list(chrf[row]),
+            }
+            for row in order
+        ),
+    )
 
 
 def _verdict(first: Path, p: float | None) -> str:

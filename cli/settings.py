@@ -29,7 +29,10 @@ ENCODER_PRESET = "multi30k-encoder"
 """Preset for going on with a sentence encoder on own pairs."""
 
 _DATA_KEYS = ("src", "tgt", "data", "text", "dev_src", "dev_tgt", "dev", "dev_text")
-_NO_DATA: dict[str, Any] = {key: [] for key in (*_DATA_KEYS, "replay", "replay_src", "replay_tgt")}
+_NO_DATA: dict[str, Any] = {key: [] for key in (*_DATA_KEYS, "replay", "replay_src", "replay_tgt")} | {
+    "replay_src_column": None,
+    "replay_tgt_column": None,
+}
 
 Section = dict[str, Any]
 
@@ -89,24 +92,34 @@ def training_settings(
     return settings
 
 
-def replayed(specs: list[str]) -> dict[str, list[str]]:
-    """What `--replay` names; for a run, the data that it was trained on.
+def replayed(specs: list[str]) -> Section:
+    """What `--replay` names; for a run, the data that it was trained on, and what their columns are called there.
 
     Raises:
-        UsageError: A run has no pairs to mix in.
+        UsageError: A run has no pairs to mix in, or its columns have other names than those of other data.
     """
-    found: dict[str, list[str]] = {"replay": [], "replay_src": [], "replay_tgt": []}
+    found: Section = {"replay": [], "replay_src": [], "replay_tgt": []}
+    default = DataConfig()
+    columns: set[tuple[str, str] | None] = set()  # None: as in the new data
     for spec in specs:
         run = RunDirectory(Path(spec))
         if not run.has_begun:
             found["replay"].append(spec)
+            columns.add(None)
             continue
         data = parse_config(run.settings()).data
         if not data.src and not data.data:
             raise UsageError(f"--replay {spec}: that run was not trained on pairs")
         found["replay"] += data.data
+        if data.data:
+            names = data.src_column, data.tgt_column
+            columns.add(None if names == (default.src_column, default.tgt_column) else names)
         found["replay_src"] += data.src
         found["replay_tgt"] += data.tgt
+    if len(columns) > 1:
+        raise UsageError("--replay: what is to be mixed in has columns of different names; give one of them at a time")
+    if columns and (named := columns.pop()):
+        found["replay_src_column"], found["replay_tgt_column"] = named
     return found
 
 

@@ -12,7 +12,10 @@ from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 if TYPE_CHECKING:
     from ..data.corpus import Corpus
     from ..data.tokenizer import Tokenizer, Vocabulary
+    from .console import Console
 
+_TICK = 1_000
+"""Texts between two looks at the bar."""
 _EXAMPLES = 3
 
 
@@ -64,7 +67,9 @@ def tokenize(
         for remark in corpus.remarks:
             console.say(remark)
         notes: list[str] = []
-        tokenizer = build_tokenizer(_side(corpus, 0), _side(corpus, 1), settings.tokenizer, notes=notes)
+        console.say(f"reading {corpus.name}")
+        sources = _watched(_side(corpus, 0), corpus, console, f"building a {type_} vocabulary")
+        tokenizer = build_tokenizer(sources, _side(corpus, 1), settings.tokenizer, notes=notes)
         tokenizer.save(output)
         for note in notes:
             console.say(note)
@@ -95,6 +100,17 @@ def _corpus(settings: Any) -> "Corpus":
 
 def _side(corpus: "Corpus", index: int) -> Iterator[str]:
     return (pair[index] for pair in corpus.pairs())
+
+
+def _watched(texts: Iterator[str], corpus: "Corpus", console: "Console", then: str) -> Iterator[str]:
+    """The texts, with a bar while they are read; says what comes after them."""
+    bar = console.progress("reading", corpus.count(), corpus.unit)
+    for number, text in enumerate(texts, start=1):
+        yield text
+        if number % _TICK == 0:
+            bar.update(number)
+    bar.close()
+    console.say(then)
 
 
 def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:

@@ -242,4 +242,6 @@ def _as_json(text: str, translation: "Translation") -> str:
         record["alternatives"] = [fields(one) for one in translation.alternatives]
     faults = {"lost": translation.lost, "added": translation.added, "missed": translation.missed}
     record |= {name: list(values) for name, values in faults.items() if values}
+    if translation.looped:
+        record["looped"] = True
     return json.dumps(record, ensure_ascii=False)

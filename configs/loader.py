@@ -22,6 +22,23 @@ def preset_names() -> list[str]:
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
+def preset_text(name: str) -> str:
+    """A preset as it is written, with its comments.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    if name not in preset_names():
+        raise _no_preset(name)
+    return (resources.files(__package__ or "tfm.configs") / f"{name}.yaml").read_text("utf-8")
+
+
+def _no_preset(name: str, more: str = "") -> UsageError:
+    near = difflib.get_close_matches(name, preset_names(), n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    return UsageError(f"there is no preset {name!r}{hint} Presets: {', '.join(preset_names())}{more}")
+
+
 def load_config(name_or_path: str) -> Tree:
     """Reads a preset by name, or a YAML file.
 
@@ -32,15 +49,10 @@ def load_config(name_or_path: str) -> Tree:
         UsageError: No such preset or file, or anything wrong inside.
     """
     if name_or_path in preset_names():
-        text = (resources.files(__package__ or "tfm.configs") / f"{name_or_path}.yaml").read_text("utf-8")
-        return _load_tree(text, f"{name_or_path}.yaml")
+        return _load_tree(preset_text(name_or_path), f"{name_or_path}.yaml")
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
-        near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        raise UsageError(
-            f"there is no preset {name_or_path!r}{hint} Presets: {', '.join(preset_names())}; or name a .yaml file"
-        )
+        raise _no_preset(name_or_path, "; or name a .yaml file")
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_CONFIG_BYTES + 1)

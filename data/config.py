@@ -35,6 +35,10 @@ class DataConfig:
     """Older pairs as text files: the source side."""
     replay_tgt: list[str] = field(default_factory=list)
     """Line by line the translations of `replay_src`."""
+    replay_src_column: str | None = None
+    """Column of the source in `replay`; as in `data` if not given."""
+    replay_tgt_column: str | None = None
+    """Column of the target in `replay`; as in `data` if not given."""
     src_column: str = "src"
     """Column, JSON field or language code that holds the source in `data`."""
     tgt_column: str = "tgt"

@@ -123,7 +123,11 @@ def replay_corpus(config: DataConfig) -> Corpus | None:
         raise UsageError("--replay mixes in pairs, but the new data are text alone; give older texts to --text, too")
     flags = ("replay-src", "replay-tgt", "replay")
     files = _corpus(config, config.replay_src, config.replay_tgt, [], "train", flags)
-    specs = _corpus(config, [], [], config.replay, "train", flags)
+    columns = {
+        "src_column": config.replay_src_column or config.src_column,
+        "tgt_column": config.replay_tgt_column or config.tgt_column,
+    }
+    specs = _corpus(replace(config, **columns), [], [], config.replay, "train", flags)
     parts = [part for part in (files, specs) if part is not None]
     return join_corpora(parts) if parts else None
 

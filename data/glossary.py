@@ -38,11 +38,12 @@ class Glossary:
         """Reads lines of a term, a tab and its translation; blank lines and those that begin with `#` are comments.
 
         Raises:
-            DataError: The file cannot be read, or a line has not both.
+            DataError: The file cannot be read, a line has not both, or a term has two translations.
         """
         if path.suffix.lower() != ".tsv":
             refuse_known_format(path, "a glossary has lines of term<TAB>translation")
-        entries: list[tuple[str, str]] = []
+        entries: dict[str, str] = {}
+        lines: dict[str, int] = {}
         for number, line in enumerate(read_lines(path), start=1):
             if not line or not line.strip() or line.startswith("#"):
                 continue
@@ -50,10 +51,12 @@ class Glossary:
             term, translation = clean(term), clean(rest.partition("\t")[0])
             if not tab or not term or not translation:
                 raise DataError(f"{path}:{number}: a line of a glossary is term<TAB>translation")
-            entries.append((term, translation))
+            if entries.setdefault(term, translation) != translation:
+                raise DataError(f"{path}:{number}: {term!r} has another translation in line {lines[term]}; keep one")
+            lines.setdefault(term, number)
         if not entries:
             raise DataError(f"{path} has no terms")
-        return cls(entries)
+        return cls(list(entries.items()))
 
     def wanted(self, text: str) -> list[str]:
         """The translations of the terms in a text, in the order of the terms."""

@@ -82,14 +82,35 @@ def physical_memory() -> int | None:
         return memory
 
 
-def peak_memory() -> int | None:
-    """Most bytes of memory that this process has had at a time; None where the system does not tell."""
+def peak_memory(processes: int = 1) -> int | None:
+    """Bytes of memory that this process and those that it has started have needed; None where no system tells.
+
+    Args:
+        processes: How many of them train, all alike: on Linux what they share is counted once, elsewhere in each.
+    """
     try:
         import resource  # not on Windows
     except ImportError:
         return None
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
+    peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own, children = (peak if sys.platform == "darwin" else 1024 * peak for peak in peaks)
+    now = _memory_of_tree(os.getpid())
+    return max(own, children, processes * own if now is None else now)
+
+
+def _memory_of_tree(pid: int) -> int | None:
+    """What a process and its descendants have now, shared pages counted once; None elsewhere than on Linux."""
+    total, pending = 0, [Path("/proc") / str(pid)]
+    try:
+        while pending:
+            process = pending.pop()
+            for children in (process / "task").glob("*/children"):
+                pending += [Path("/proc") / child for child in children.read_text().split()]
+            lines = (process / "smaps_rollup").read_text().splitlines()
+            total += next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+    return total
 
 
 def keep_freed_memory() -> None:

@@ -16,9 +16,11 @@ class Progressing(Protocol):
 
 
 def in_words(seconds: float) -> str:
-    """A duration for people, such as `40 s`, `12 min` or `3 h 20 min`."""
+    """A duration for people, such as `40 s`, `4.5 min`, `12 min` or `3 h 20 min`."""
     if seconds < 90:
         return f"{max(round(seconds), 0)} s"
+    if seconds < 600:
+        return f"{seconds / 60:.1f} min"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

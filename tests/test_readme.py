@@ -12,7 +12,6 @@ import pytest
 from helpers.command import TFM, TINY_FLAGS, write_lines
 from helpers.documents import blocks, commands
 
-from tfm.configs import preset_names
 from tfm.data.formats import SUFFIXES
 
 ROOT = Path(__file__).parent.parent
@@ -93,9 +92,7 @@ def test_the_python_of_the_readme_runs(workplace: Path) -> None:
         assert done.stdout
 
 
-def test_every_preset_and_every_format_of_pairs_is_named() -> None:
-    named = set(re.findall(r"`([^`\n]+)`", README))
-    assert set(preset_names()) <= named
+def test_every_format_of_pairs_is_named() -> None:
     assert all(re.search(rf"{re.escape(suffix)}\b", README) for suffix in SUFFIXES)
 
 

@@ -25,6 +25,7 @@ from .constrained import ConstrainedBeam
 from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
+from .repeats import LOOP_SIZE, is_loop
 from .search import Hypothesis, Search, SearchState, Task
 from .threads import on_device
 
@@ -47,6 +48,7 @@ class Translation:
             drawn.
         lost, added: Placeholders such as `%s` that the source has and the output has not, and the other way round.
         missed: Translations of a glossary's terms that it should have, and has not.
+        looped: The first search said the same again and again; this is what a second one found.
     """
 
     text: str
@@ -57,6 +59,7 @@ class Translation:
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
+    looped: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -89,6 +92,15 @@ class _Part:
     ids: list[int]
     prefix: list[int]
     phrases: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What it is told from other parts by, in order."""
+        return self.line, self.index
+
+
+_Found = dict[tuple[int, int], list[Hypothesis]]
+"""Hypotheses, best first, by the key of their part."""
 
 
 class Translator:
@@ -187,7 +199,8 @@ class Translator:
             first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
             glossary: Terms whose translations are given. Texts that have one are translated by beam search.
             repair: Where an output has not the placeholders of its text, search once more, by a beam search that ends
-                no output without them. Samples stay as they are.
+                no output without them; where it repeats itself (`repeats.is_loop`), by a search that forbids this.
+                Samples stay as they are.
 
         Raises:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
@@ -206,22 +219,46 @@ class Translator:
         ]
         if glossary is not None:
             parts = [replace(part, phrases=self._terms(part.text, glossary)) for part in parts]
-        constrained = self._constrained(search)
-        found = self._search_all([part for part in parts if not part.phrases], search, first_line)
-        found |= self._search_all([part for part in parts if part.phrases], constrained, first_line)
+        found = self._search_with_phrases(parts, search, first_line)
+        looped: set[int] = set()
         if repair and isinstance(search, Greedy | Beam):
-            again = [self._with_placeholders(part) for part in parts if not self._is_faithful(part, found)]
-            found |= self._search_all(again, constrained, first_line)
+            looped = self._repair(parts, found, search, first_line)
         per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
         for line, index in sorted(found):
             per_line[line].append(found[line, index])
         terms = [[] if glossary is None else glossary.wanted(one.text) for one in masked]
-        rows = zip(masked, per_line, terms, strict=True)
-        return [_checked(one.unmask(one.text), self._join(parts, one), wanted) for one, parts, wanted in rows]
+        rows = enumerate(zip(masked, per_line, terms, strict=True))
+        return [
+            _checked(one.unmask(one.text), self._join(parts, one), wanted, looped=line in looped)
+            for line, (one, parts, wanted) in rows
+        ]
 
-    def _search_all(
-        self, parts: list[_Part], search: Search, first_line: int
-    ) -> dict[tuple[int, int], list[Hypothesis]]:
+    def _repair(self, parts: list[_Part], found: _Found, search: Greedy | Beam, first_line: int) -> set[int]:
+        """Searches once more where placeholders are wrong, then where an output repeats itself.
+
+        Args:
+            found: The outputs so far; better ones take their place.
+
+        Returns:
+            The lines whose outputs repeated themselves.
+        """
+        wrong = [part for part in parts if not self._is_faithful(part, found)]
+        constrained = {part.key: self._with_placeholders(part) for part in wrong}
+        found |= self._search_with_phrases(list(constrained.values()), search, first_line)
+        parts = [constrained.get(part.key, part) for part in parts]
+        looping = [part for part in parts if is_loop(found[part.key][0].ids, part.ids)]
+        without = self._search_with_phrases(looping, replace(search, no_repeat_ngram_size=LOOP_SIZE), first_line)
+        for part in looping:
+            if self._is_faithful(part, without) or not self._is_faithful(part, found):
+                found[part.key] = without[part.key]
+        return {part.line for part in looping}
+
+    def _search_with_phrases(self, parts: list[_Part], search: Search, first_line: int) -> _Found:
+        """The hypotheses of parts; those whose output must contain something are searched under that constraint."""
+        found = self._search_all([part for part in parts if not part.phrases], search, first_line)
+        return found | self._search_all([part for part in parts if part.phrases], self._constrained(search), first_line)
+
+    def _search_all(self, parts: list[_Part], search: Search, first_line: int) -> _Found:
         """The hypotheses of parts, by line and part, searched in batches of similar length."""
         total = sum(len(part.ids) + 1 for part in parts) * search.rows
         on_cpu = self.device.type == "cpu"
@@ -232,14 +269,17 @@ class Translator:
 
         all_results = on_device(self.device, search_batch, batches)
         return {
-            (part.line, part.index): hypotheses
+            part.key: hypotheses
             for batch, results in zip(batches, all_results, strict=True)
             for part, hypotheses in zip(batch, results, strict=True)
         }
 
     def _constrained(self, search: Search) -> ConstrainedBeam:
         """A search like another one for outputs that must contain something."""
-        alike = search if isinstance(search, Beam) else Beam(self.decoding.beam_size, search.length_penalty)
+        alike = search
+        if not isinstance(alike, Beam):
+            once = search.no_repeat_ngram_size if isinstance(search, Greedy) else 0
+            alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
         symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
         return ConstrainedBeam(alike, symbols)
 
@@ -248,9 +288,9 @@ class Translator:
         terms = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
         return terms if sum(map(len, terms)) < self.model.config.max_seq_len // 2 else ()
 
-    def _is_faithful(self, part: _Part, found: dict[tuple[int, int], list[Hypothesis]]) -> bool:
+    def _is_faithful(self, part: _Part, found: _Found) -> bool:
         """Whether the best output of a part has the placeholders of its source, and no other ones."""
-        ids = found[part.line, part.index][0].ids
+        ids = found[part.key][0].ids
         if not self.tokenizer.has_placeholders:
             return not placeholders(part.text) or not differences(part.text, self.tokenizer.tgt.decode(ids))
         return _symbols(ids) == _symbols(part.ids)
@@ -360,10 +400,10 @@ def _symbols(ids: list[int]) -> Counter[int]:
     return Counter(token for token in ids if token in PLACEHOLDER_IDS)
 
 
-def _checked(text: str, translation: Translation, terms: list[str]) -> Translation:
+def _checked(text: str, translation: Translation, terms: list[str], *, looped: bool) -> Translation:
     """A translation with what is wrong with its placeholders and terms."""
-    different = differences(text, translation.text)
-    return replace(translation, lost=different.lost, added=different.added, missed=missed(terms, translation.text))
+    different, absent = differences(text, translation.text), missed(terms, translation.text)
+    return replace(translation, lost=different.lost, added=different.added, missed=absent, looped=looped)
 
 
 def _shortened(text: str) -> str:

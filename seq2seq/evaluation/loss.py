@@ -64,6 +64,19 @@ class SetLoss:
 
 
 @torch.inference_mode()
+def pair_log_probs(model: Any, batch: TensorBatch) -> Tensor:
+    """The log-probability of each target of a batch given its source, eos included: (B,).
+
+    Args:
+        model: One that predicts the next token, in evaluation mode.
+        batch: Of B pairs.
+    """
+    logits = model(batch.src, batch.tgt_in).float()  # (B, T, V)
+    losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_out, ignore_index=model.pad_id, reduction="none")
+    return -losses.sum(dim=1)
+
+
+@torch.inference_mode()
 def evaluate_loss(model: Any, batches: Iterable[TensorBatch]) -> SetLoss:
     """Mean cross-entropy of the references.
 

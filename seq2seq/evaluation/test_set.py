@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...data.batching import make_batch
 from ...data.cleaning import clean
 from ...data.glossary import Glossary
 from ...data.placeholders import placeholders
 from ..decoding.translator import Translation, Translator
-from .loss import SetLoss, evaluate_loss, to_tensors
+from .forced import ForcedScore, force, set_loss
 from .scores import COMPARED_EXACTLY, Score, score
 from .segments import Group, by_length, correlation, sentence_chrf
 
@@ -44,8 +43,10 @@ class TestResult:
         groups: Scores by the length of the source.
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
+        forced: What the model thinks of each of these references; None for the others.
         placeholders: Those of the sources, such as `%s`.
         terms: Translations that a glossary asks for.
+        looped: Outputs that repeated themselves, and were searched once more.
     """
 
     checkpoint: Path
@@ -55,10 +56,12 @@ class TestResult:
     loss: float
     ppl: float
     loss_sentences: int
+    forced: list[ForcedScore | None]
     scores: list[Score]
     outputs: list[str]
     placeholders: Kept
     terms: Kept
+    looped: int
     confidences: list[float]
     chrf: list[float]
     groups: list[Group]
@@ -111,18 +114,21 @@ def evaluate_set(
         on_done(len(found))
     outputs = [translation.text for translation in found]
     cleaned = [[clean(reference) for reference in refs] for refs in references]
-    set_loss, loss_sentences = _loss(translator, sources, [refs[0] for refs in references])
+    forced = force(translator, sources, [refs[0] for refs in references])
+    loss = set_loss(forced)
     return TestResult(
         checkpoint=translator.checkpoint,
         beam_size=search.rows,
         length_penalty=search.length_penalty,
         no_repeat_ngram_size=search.no_repeat_ngram_size,
-        loss=set_loss.loss,
-        ppl=set_loss.ppl,
-        loss_sentences=loss_sentences,
+        loss=loss.loss,
+        ppl=loss.ppl,
+        loss_sentences=sum(one is not None for one in forced),
+        forced=forced,
         scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
         outputs=outputs,
         placeholders=_kept([len(placeholders(clean(text))) for text in sources], [one.lost for one in found]),
+        looped=sum(one.looped for one in found),
         confidences=[one.confidence for one in found],
         chrf=sentence_chrf(outputs, references),
         groups=by_length(sources, outputs, references),
@@ -132,14 +138,3 @@ def evaluate_set(
 
 def _kept(wanted: Sequence[int], missing: Sequence[Sequence[str]]) -> Kept:
     return Kept(sum(wanted) - sum(map(len, missing)), sum(wanted))
-
-
-def _loss(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> tuple[SetLoss, int]:
-    """Loss of the pairs that fit the model whole, and their number."""
-    tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1
-    masked = [tokenizer.mask_pair(s, t) for s, t in zip(sources, references, strict=True)]
-    pairs = [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in masked]
-    pairs = sorted((pair for pair in pairs if max(map(len, pair)) <= limit), key=lambda pair: len(pair[1]))
-    batches = [make_batch(pairs[i : i + 64]) for i in range(0, len(pairs), 64)]
-    tensors = (to_tensors(batch, translator.device) for batch in batches)
-    return evaluate_loss(translator.model, tensors), len(pairs)

@@ -69,8 +69,7 @@ def rehearse(trainer: Trainer, rate: Callable[[int], float], ranks: Ranks, valid
 
 
 def _memory(device: torch.device, ranks: Ranks) -> int | None:
-    """Of all ranks of this machine, each of which has the same model and batches of the same size."""
+    """Of all ranks that the leader has started, or of one GPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    own = peak_memory()
-    return None if own is None else own * (ranks.count if ranks.threads is not None else 1)
+    return peak_memory(1 if ranks.threads is None else ranks.count)

@@ -1,11 +1,12 @@
 """`tfm evaluate` scores what `tfm translate` gives; `tfm info` describes a run."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import sacrebleu
-from helpers.command import Tfm, error_of, write_lines
+from helpers.command import Tfm, error_of, records, write_lines
 
 COLORS, ANIMALS = ["red", "green", "blue"], ["cat", "dog", "bird"]
 
@@ -102,6 +103,51 @@ def test_outputs_of_messages_that_are_not_all_translated(tfm: Tfm, tmp_path: Pat
         assert done.returncode == 0, error_of(done)
         assert json.loads(done.stdout)["scores"]["exact"]["values"] == [100]
         assert "1 of 3 entries left out: no text on one side" in error_of(done)
+
+
+def test_the_sentences_in_which_two_outputs_differ_most(tfm: Tfm, tmp_path: Path) -> None:
+    write_lines(tmp_path / "src", ["un", "deux", "trois"])
+    write_lines(tmp_path / "ref", ["the first line", "the second line", "the third line"])
+    write_lines(tmp_path / "one", ["the first line", "a second line", "no line at all"])
+    write_lines(tmp_path / "two", ["the first line", "quite wrong", "no line at all"])
+    both = ["evaluate", "--hyp", "one", "--hyp", "two", "--src", "src", "--tgt", "ref", "--metric", "bleu"]
+    done = tfm(*both, "--worst", 1, "--report", "each.jsonl")
+    assert done.returncode == 0, error_of(done)
+    shown = error_of(done)
+    assert re.search(r"line 2, chrF \d+\.\d and \d+\.\d\n", shown)
+    for name, text in [("source", "deux"), ("one", "a second line"), ("two", "quite wrong"), ("reference", "the sec")]:
+        assert f"{name:<9}  {text}" in shown
+    rows = records(tmp_path / "each.jsonl")
+    assert [row["line"] for row in rows] == [2, 1, 3]
+    assert rows[0]["source"] == "deux" and rows[0]["outputs"] == ["a second line", "quite wrong"]
+    metric = sacrebleu.CHRF()
+    expected = [metric.sentence_score(text, ["the second line"]).score for text in rows[0]["outputs"]]
+    assert rows[0]["chrf"] == pytest.approx(expected)
+    alone = tfm("evaluate", "--hyp", "one", "--tgt", "ref", "--worst", 1)
+    assert "line 3, chrF" in error_of(alone) and "source" not in error_of(alone)
+
+
+def test_given_translations_are_scored_without_translating(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    lines = (corpus / "dev.de").read_text(encoding="utf-8").splitlines()
+    write_lines(corpus / "long.de", [*lines[:-1], "eins zwei drei " * 40])
+    command = ["evaluate", "--run", tiny_run, "--forced", "--src", "dev.en"]
+    done = tfm(*command, "--tgt", "long.de", "--worst", 2, "--report", "each.jsonl")
+    assert done.returncode == 0, error_of(done)
+    assert "20 given translations; 1 longer than the model reads" in done.stdout.decode()
+    assert error_of(done).count("log-probability") == 2
+    rows = records(corpus / "each.jsonl")
+    assert sorted(row["line"] for row in rows) == list(range(1, 21))
+    confidences = [row["confidence"] for row in rows]
+    assert confidences.pop() is None and confidences == sorted(confidences)
+    known = rows[:-1]
+    loss = -sum(row["log_prob"] for row in known) / sum(row["tokens"] for row in known)
+    told = json.loads(tfm(*command, "--tgt", "long.de", "--json").stdout)
+    assert told["loss"] == pytest.approx(loss) and (told["pairs"], told["scored"]) == (20, 19)
+    whole = json.loads(tfm("evaluate", "--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--json").stdout)
+    assert json.loads(tfm(*command, "--tgt", "dev.de", "--json").stdout)["loss"] == pytest.approx(whole["loss"])
+    refused = tfm(*command, "--tgt", "dev.de", "--beam-size", 3)
+    assert refused.returncode == 2
+    assert "--forced translates nothing; it cannot be combined with --beam-size" in error_of(refused)
 
 
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_wrong_use(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
         done = tfm("export", "--run", tiny_run, *arguments)
         assert done.returncode == code, error_of(done)
         assert words in error_of(done)
-        assert len(error_of(done).splitlines()) == 1
+        assert error_of(done).count("tfm: error: ") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 

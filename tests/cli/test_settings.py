@@ -161,6 +161,14 @@ def test_replay_takes_files_or_the_data_of_a_run(choose: Chooser, tmp_path: Path
     start_run(tmp_path / "own", choose())
     settings = choose(init_from=source, data={**choose.files, "replay": [str(tmp_path / "own")]})
     assert [*settings.data.replay_src, *settings.data.replay_tgt] == [*choose.files["src"], *choose.files["tgt"]]
+    named = {"data": ["old.csv"], "src_column": "english", "tgt_column": "german"}
+    start_run(tmp_path / "table", parse_config({"data": named}))
+    table = str(tmp_path / "table")
+    mixed = choose(init_from=source, data={**choose.files, "replay": [table]}).data
+    assert (mixed.replay, mixed.replay_src_column, mixed.replay_tgt_column) == (["old.csv"], "english", "german")
+    assert (mixed.src_column, mixed.tgt_column) == ("src", "tgt")
+    with pytest.raises(UsageError, match="columns of different names"):
+        choose(init_from=source, data={**choose.files, "replay": [table, "other.csv"]})
     with pytest.raises(UsageError, match=r"--replay mixes in .* goes with --init-from"):
         choose(data=data)
 

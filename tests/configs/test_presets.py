@@ -8,6 +8,7 @@ from importlib import resources
 import pytest
 
 from tfm.configs import RunConfig, load_config, parse_config, preset_names
+from tfm.configs import presets as described
 from tfm.data.errors import UsageError
 
 PRESETS = [
@@ -33,8 +34,9 @@ def text_of(name: str) -> str:
     return (resources.files("tfm.configs") / f"{name}.yaml").read_text("utf-8")
 
 
-def test_all_presets_are_listed() -> None:
+def test_all_presets_are_listed_and_described() -> None:
     assert preset_names() == PRESETS
+    assert sorted(preset.name for preset in described.PRESETS) == PRESETS
 
 
 @pytest.mark.parametrize("name", PRESETS)

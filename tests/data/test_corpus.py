@@ -146,3 +146,10 @@ def test_older_pairs_go_with_pairs_only(write: Write) -> None:
     assert both is not None and both.count() == 2
     with pytest.raises(UsageError, match="text alone"):
         replay_corpus(DataConfig(text=["x.txt"], replay=[path]))
+
+
+def test_older_tables_may_call_their_columns_otherwise(write: Write) -> None:
+    path = str(write("old.csv", "english,german\none,eins\n"))
+    config = DataConfig(replay=[path], replay_src_column="english", replay_tgt_column="german", src_column="en")
+    old = replay_corpus(config)
+    assert old is not None and list(old.pairs()) == [("one", "eins")]

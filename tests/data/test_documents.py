@@ -225,6 +225,29 @@ def test_xliff_2_fills_segments(write: Write) -> None:
     assert 'trgLang="fr"' in filled(nameless, src_column="en", tgt_column="fr")
 
 
+XLIFF_SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
+"""Where Debian's php-symfony-translation has them."""
+
+
+@pytest.mark.skipif(not XLIFF_SCHEMAS.is_dir(), reason="the schemas of XLIFF are not installed")
+@pytest.mark.parametrize(
+    ("content", "schema"), [(XLIFF_1, "xliff-core-1.2-strict.xsd"), (XLIFF_2, "xliff-core-2.0.xsd")]
+)
+def test_what_was_filled_in_is_valid_xliff(write: Write, content: str, schema: str) -> None:
+    class Local(etree.Resolver):
+        def resolve(self, url: str, pubid: str, context: object) -> object:
+            del pubid
+            return self.resolve_filename(str(XLIFF_SCHEMAS / Path(url).name), context)
+
+    parser = etree.XMLParser()
+    parser.resolvers.add(Local())
+    valid = etree.XMLSchema(etree.parse(str(XLIFF_SCHEMAS / schema), parser))
+    for text in (content, content.replace(' target-language="de"', "").replace(' trgLang="de"', "")):
+        out = filled(write("a.xlf", text), german, src_column="en", tgt_column="de")
+        assert "needs-review-translation" in out or "tfm:machine" in out
+        valid.assertValid(etree.fromstring(out.encode()))
+
+
 @pytest.mark.parametrize(
     "broken", ["A <t1>red ball</t1>.", "A </t1>red <t2/><t1> ball.", "A red ball.", "<t1><t1><t2/></t1>"]
 )

@@ -47,6 +47,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("cat Katze\n", r":1: a line of a glossary is term<TAB>translation"),
         ("a\tb\nc\t\n", ":2:"),
         ("# x\n", "no terms"),
+        ("a\tb\nc\td\na\tx\n", ":3: 'a' has another translation in line 1; keep one"),
     ],
 )
 def test_a_file_that_is_no_glossary(tmp_path: Path, content: str, problem: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 TFM = Path(sys.executable).with_name("tfm")
 """The console script of this environment."""
@@ -48,7 +49,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
     return path
 
 
-def records(path: Path) -> list[dict[str, object]]:
+def records(path: Path) -> list[dict[str, Any]]:
     """The lines of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 

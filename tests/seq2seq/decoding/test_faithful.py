@@ -12,6 +12,7 @@ from tfm.data.glossary import Glossary
 from tfm.data.placeholders import SYMBOLS, differences, placeholders
 from tfm.data.tokenizer import PLACEHOLDER_IDS, Tokenizer, build_tokenizer
 from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translator
+from tfm.seq2seq.decoding.repeats import is_loop
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
 
@@ -66,6 +67,24 @@ def test_every_placeholder_arrives_as_often_as_it_stands_in_the_source(
         assert all(found.text.count(value) >= placeholders(text).count(value) for value in placeholders(text))
         assert not differences(text, found.text) and not set(found.text) & set(SYMBOLS)
         assert not found.lost and not found.added
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(3)])
+def test_an_output_that_repeats_itself_is_searched_again_and_flagged(
+    tokenizer: Tokenizer, search: Greedy | Beam
+) -> None:
+    plain = make_translator(tokenizer)
+    texts = ["the cat sees the house.", "a dog", "my sister likes two apples.", "the dog the dog the dog the dog"]
+    sources = [tokenizer.src.encode(text) for text in texts]
+    before = plain.translate(texts, search=search, repair=False)
+    after = plain.translate(texts, search=search)
+    loops = [is_loop(one.tokens, ids) for one, ids in zip(before, sources, strict=True)]  # pieces count as ids do
+    assert any(loops), "a model that has learned nothing repeats itself"
+    assert [one.looped for one in after] == loops
+    assert not any(is_loop(one.tokens, ids) for one, ids in zip(after, sources, strict=True))
+    assert not any(one.looped for one in before)
+    for one, other, looped in zip(before, after, loops, strict=True):
+        assert looped or one == other
 
 
 def test_without_symbols_placeholders_are_spelt_out(

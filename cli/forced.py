@@ -1,0 +1,75 @@
+"""`tfm evaluate --forced`: how probable a run holds translations that are given."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from .console import Console
+from .libraries import importing
+from .sentences import show, write_report
+
+
+def score_given(
+    run: Path,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    checkpoint: str,
+    device: str,
+    worst: int,
+    report: Path | None,
+    console: Console,
+    as_json: bool,
+) -> None:
+    """Prints the loss of the pairs, and shows or writes what the model thinks of each, the least probable first.
+
+    Args:
+        run: The run directory.
+        sources, targets: Line by line translations of each other.
+        checkpoint, device: As the flags have it.
+        worst: So many pairs are shown.
+        report: File for all of them.
+        console: Shows the progress.
+        as_json: Print JSON.
+    """
+    with importing():
+        from ..seq2seq.decoding import Translator
+        from ..seq2seq.device import keep_freed_memory
+        from ..seq2seq.evaluation.forced import force, set_loss
+
+    keep_freed_memory()
+    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
+    bar = console.progress("scoring", len(sources), "pair")
+    scores = force(translator, sources, targets, on_done=bar.update)
+    bar.close()
+    scored = [(row, score) for row, score in enumerate(scores) if score is not None]
+    scored.sort(key=lambda item: item[1].confidence)
+    for row, score in scored[:worst]:
+        headline = f"line {row + 1:,}, log-probability {score.log_prob:.1f}, confidence {score.confidence:.2f}"
+        show(console, headline, [("source", sources[row]), ("given", targets[row])])
+    numbered = [*scored, *((row, None) for row, score in enumerate(scores) if score is None)]
+    write_report(
+        report,
+        (
+            {
+                "line": row + 1,
+                "source": sources[row],
+                "given": targets[row],
+                "log_prob": score and score.log_prob,
+                "tokens": score and score.tokens,
+                "confidence": score and score.confidence,
+            }
+            for row, score in numbered
+        ),
+    )
+    loss = set_loss(scores)
+    if as_json:
+        figures = {"loss": loss.loss, "ppl": loss.ppl} if scored else {"loss": None, "ppl": None}
+        named = {"checkpoint": str(translator.checkpoint), "pairs": len(scores), "scored": len(scored)}
+        print(json.dumps(named | figures))
+        return
+    left_out = len(scores) - len(scored)
+    too_long = f"; {left_out:,} longer than the model reads" if left_out else ""
+    print(f"{translator.checkpoint}, {len(scores):,} given translations{too_long}")
+    if scored:
+        print(f"loss   {loss.loss:.4f}  (perplexity {loss.ppl:.3f}, {loss.num_tokens:,} pieces)")

@@ -1,0 +1,50 @@
+"""What each preset is for, what it costs, what it yields. The settings themselves are in the YAML files beside this."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset as a user chooses it.
+
+    Attributes:
+        name: For `--config`.
+        made_for: The data.
+        cost: Time on two CPU cores, as measured (README) or estimated.
+        result: What came of it, on sentences never seen; see README and benchmarks/ablations.md.
+    """
+
+    name: str
+    made_for: str
+    cost: str
+    result: str
+
+
+_NOT_MEASURED = "not measured"
+
+PRESETS = (
+    Preset(
+        "toy", "the built-in toy language, English to a small German", "2 min", "98 % of the sentences exactly right"
+    ),
+    Preset("toy-decoder", "the same, by a decoder-only model", "4 min", "95 % exactly right, or more"),
+    Preset("toy-text", "a language model of its English side", "6 min", "95 % grammatical with --top-p 0.9, or more"),
+    Preset("toy-encoder", "vectors of its sentences", "1 min", _NOT_MEASURED),
+    Preset("pairs", "your pairs, up to 50,000", "20 to 60 min", "52 to 60 BLEU on documentation, 22 on Japanese"),
+    Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes of it"),
+    Preset("pairs-1m", "your pairs, 300,000 and more", "a GPU", _NOT_MEASURED),
+    Preset("multi30k", "20,000 to 50,000 short sentences, such as Multi30k", "20 min", "40 BLEU, English-German"),
+    Preset("multi30k-best", "the same, where an hour more is no matter", "50 to 90 min", "41 BLEU; 62 English-French"),
+    Preset("multi30k-decoder", "the same, by a decoder-only model", "21 min", "40 BLEU, English-German"),
+    Preset(
+        "multi30k-encoder", "vectors of your sentences, from pairs", "20 min", "95 % find their translation among 1,000"
+    ),
+    Preset(
+        "text-100k",
+        "a language model of your text, some 100,000 lines",
+        "1 h",
+        "perplexity 19 a piece after 10 minutes of it",
+    ),
+    Preset("scan", "commands to actions, whole words as pieces", "11 min", "99.9 % of SCAN exactly right"),
+    Preset("g2p", "letters to phones", "13 min", "69 % of unseen English words exactly right"),
+    Preset("base", "millions of pairs: the base model of the paper", "a GPU", _NOT_MEASURED),
+)
