@@ -1,5 +1,6 @@
 """The audit of a corpus before a night is spent on it: what is wrong with which pair."""
 
+import contextlib
 import re
 import unicodedata
 from collections import Counter
@@ -112,8 +113,8 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
     found = Audit(len(pairs), src_lengths, _lengths([tgt for _, tgt in cleaned], tgt_script), shifts=shifts)
     for row, ((src, tgt), raw) in enumerate(zip(cleaned, pairs, strict=True)):
         faults = _faults_of_pair(src, tgt, (src_script, tgt_script))
-        if "\ufffd" in "".join(raw):
-            faults["mojibake"] = "U+FFFD"
+        if broken := _broken_characters(raw, (src_script, tgt_script)):
+            faults["mojibake"] = broken
         if (src, tgt) in seen and src and tgt:
             faults["duplicate"] = f"as in line {seen[src, tgt] + 1:,}"
         seen.setdefault((src, tgt), row)
@@ -137,8 +138,6 @@ def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, 
     for side, text, script in (("source", src, scripts[0]), ("target", tgt, scripts[1])):
         if (other := _other_script(text, script)) is not None:
             found["script"] = f"{side}: {other}"
-        if (broken := _mojibake(text)) is not None:
-            found["mojibake"] = f"{side}: {broken}"
     numbers = Counter(_numbers(src)), Counter(_numbers(tgt))
     if numbers[0] != numbers[1] and (different := _one_sided(*numbers)):
         found["numbers"] = different
@@ -197,18 +196,52 @@ def _other_script(text: str, script: str) -> str | None:
 # --- encodings ---
 
 
-def _mojibake(text: str) -> str | None:
-    """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None."""
+def _broken_characters(pair: Pair, scripts: tuple[str, str]) -> str:
+    """What is broken in one of the sides; empty if nothing is."""
+    if "\ufffd" in "".join(pair):
+        return "U+FFFD"
+    for side, text, script in zip(("source", "target"), pair, scripts, strict=True):
+        if (broken := _mojibake(text, script)) is not None:
+            return f"{side}: {broken}"
+    return ""
+
+
+def _is_expected(character: str, script: str) -> bool:
+    """Whether it is Latin as languages write it, punctuation, or of this script."""
+    latin = character < "\u0250" or "\u1e00" <= character < "\u1f00"
+    return latin or "\u2000" <= character < "\u2300" or (script != "LATIN" and _script(character) == script)
+
+
+def _windows_1252() -> dict[str, int]:
+    """The byte that each character is in Windows-1252; where that has none, in Latin-1, as web browsers read it."""
+    characters = {chr(byte): byte for byte in range(0x80, 0x100)}
+    for byte in range(0x80, 0xA0):
+        with contextlib.suppress(UnicodeDecodeError):
+            characters[bytes([byte]).decode("cp1252")] = byte
+    return characters
+
+
+_BYTES = _windows_1252()
+_TAIL = f"[{re.escape(''.join(character for character, byte in _BYTES.items() if byte < 0xC0))}]"
+_BROKEN = re.compile(f"(?:[\u00c2-\u00df]{_TAIL}|[\u00e0-\u00ef]{_TAIL}{{2}}|[\u00f0-\u00f4]{_TAIL}{{3}})+")
+"""What a UTF-8 character of two, three or four bytes looks like, several in a row."""
+
+
+def _mojibake(text: str, script: str) -> str | None:
+    """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None.
+
+    A capital before a quotation mark can look so, too: what it would stand for must be a character to be expected.
+
+    Args:
+        text: As it was read: cleaning removes some of what tells.
+        script: Of its side.
+    """
     if text.isascii():
         return None
-    for match in re.finditer(r"[\u0080-\uffff]{2,}", text):
-        for encoding in ("cp1252", "latin1"):
-            try:
-                meant = match[0].encode(encoding).decode("utf-8")
-            except (UnicodeEncodeError, UnicodeDecodeError):
-                continue
-            if len(meant) < len(match[0]):
-                return f"{match[0]!r} for {meant!r}"
+    for match in _BROKEN.finditer(text):
+        meant = bytes(_BYTES[character] for character in match[0]).decode("utf-8", errors="replace")
+        if all(_is_expected(character, script) for character in meant):
+            return f"{match[0]!r} for {meant!r}"
     return None
 
 

@@ -113,6 +113,10 @@ def test_corpora_too_small_to_tell(pairs: list[Pair]) -> None:
         ("New York City", "New York City", ["identical"]),
         ("a café", "ein CafÃ©", ["mojibake"]),
         ("it’s", "c’est à nous", []),
+        ("a menu", "ein „MENÜ“", []),
+        ("a café", "« CAFÉ»", []),
+        ("to us", "Ã\u00a0 nous", ["mojibake"]),
+        ("“so”", "â€œsoâ€\u009d", ["mojibake"]),
         ("I said “yes”", "Я сказал", ["script"]),
         ("x �", "y", ["mojibake"]),
     ],
@@ -120,6 +124,19 @@ def test_corpora_too_small_to_tell(pairs: list[Pair]) -> None:
 def test_what_is_a_fault_of_a_pair(src: str, tgt: str, kinds: list[Kind]) -> None:
     usual = [(f"some words here {n}", f"ein paar Wörter hier {n}") for n in range(50)]
     assert [fault.kind for fault in audit([*usual, (src, tgt)]).faults] == kinds
+
+
+def test_broken_japanese_is_seen_with_bytes_that_windows_has_no_character_for() -> None:
+    usual = [(f"some words {n}", f"これはペンです{n}号") for n in range(50)]
+    broken = "ここは東京です".encode().decode("latin1")
+    windows = "".join(
+        bytes([b]).decode("cp1252") if b not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else chr(b) for b in "これ".encode()
+    )
+    found = audit([*usual, ("this is Tokyo", broken), ("this", windows)])
+    assert [(fault.row, fault.kind) for fault in found.faults if fault.kind == "mojibake"] == [
+        (50, "mojibake"),
+        (51, "mojibake"),
+    ]
 
 
 def test_latin_names_are_no_other_script() -> None:
