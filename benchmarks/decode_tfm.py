@@ -12,7 +12,8 @@ def main() -> None:
     translator = Translator.load(options.run)
 
     def translate(texts: list[str], beam_size: int) -> list[str]:
-        found = translator.translate(texts, search=translator.search(beam_size, options.length_penalty))
+        search = translator.search(beam_size, options.length_penalty)
+        found = translator.translate(texts, search=search, repair=False)  # one search, as the others do
         return [translation.text for translation in found]
 
     time_decoding(options, {"greedy": translate, "beam": translate})

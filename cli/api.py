@@ -186,11 +186,11 @@ def evaluate(
     directory = find_run(_path(run), console)
     targets = [Path(name) for name in _names(tgt)]
     corpus = open_test_set([Path(name) for name in _names(src)], targets, _names(data), directory, {})
-    sources, references, _ = sides(corpus, targets, console)
+    test_set = sides(corpus, targets, console)
     return evaluate_set(
         directory,
-        sources,
-        references,
+        test_set.sources,
+        test_set.references,
         metrics=metrics,
         checkpoint=checkpoint,
         beam_size=beam_size,

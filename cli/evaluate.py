@@ -1,8 +1,6 @@
 """`tfm evaluate`: translates a test set and scores it."""
 
-import json
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +60,7 @@ def evaluate(
     ] = None,
     forced: Annotated[
         bool,
-        typer.Option("--forced", help="Translate nothing: how probable does the run hold the translations given?"),
+        typer.Option("--forced", help="Translate nothing: say how probable the model finds the translations given."),
     ] = False,
     worst: Annotated[
         int,
@@ -93,8 +91,7 @@ def evaluate(
     from .libraries import importing
     from .outputs import score_outputs
     from .runs import find_run
-    from .sentences import show, write_report
-    from .test_sets import open_test_set, sides
+    from .test_sets import open_test_set, refuse_overwriting, sides
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
@@ -108,18 +105,20 @@ def evaluate(
         "--output": output,
         "--examples": examples or None,
     }
+    refuse_overwriting([report, output], [*(src or []), *(tgt or []), *(hyp or []), *map(Path, data or [])])
     if hyp:
-        _refuse("--hyp scores outputs that are there already", {"--run": run, "--forced": forced or None} | making)
+        of_a_run = {"--run": run, "--forced": forced or None}
+        of_a_run |= {"--checkpoint": None if checkpoint == "best" else checkpoint}
+        of_a_run |= {"--device": None if device == "auto" else device}
+        _refuse("--hyp scores outputs that are there already", of_a_run | making)
         if not tgt and not data:
             raise UsageError("give the references: --tgt, or --data")
         corpus = open_test_set(src or tgt or [], tgt or [], data or [], None, named)
-        sources, references, kept = sides(corpus, tgt or [], console)
         score_outputs(
             hyp,
-            sources if src or data else None,
-            references,
+            sides(corpus, tgt or [], console),
             metrics,
-            kept=kept,
+            with_sources=bool(src or data),
             worst=worst,
             report=report,
             console=console,
@@ -128,13 +127,14 @@ def evaluate(
         return
     if forced:
         _refuse("--forced translates nothing", {"--metric": metric} | making)
-        directory = find_run(run, console)
-        corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
-        sources, references, _ = sides(corpus, tgt or [], console)
+    terms = Glossary.load(glossary) if glossary else None
+    directory = find_run(run, console)
+    corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
+    test_set = sides(corpus, tgt or [], console)
+    if forced:
         score_given(
             directory,
-            sources,
-            [refs[0] for refs in references],
+            test_set,
             checkpoint=checkpoint,
             device=device,
             worst=worst,
@@ -143,21 +143,18 @@ def evaluate(
             as_json=json_,
         )
         return
-    terms = Glossary.load(glossary) if glossary else None
-    directory = find_run(run, console)
-    corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
-    sources, references, _ = sides(corpus, tgt or [], console)
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
             from ..seq2seq.device import keep_freed_memory
             from ..seq2seq.evaluation.test_set import evaluate_set
+            from .results import print_result, show_sentences
 
         keep_freed_memory()
-        bar = console.progress("translating", len(sources), "sentence")
+        bar = console.progress("translating", len(test_set.sources), "sentence")
         result = evaluate_set(
             directory,
-            sources,
-            references,
+            test_set.sources,
+            test_set.references,
             metrics=metrics,
             checkpoint=checkpoint,
             beam_size=beam_size,
@@ -171,17 +168,8 @@ def evaluate(
         bar.close()
         if stream is not None:
             stream.writelines(line + "\n" for line in result.outputs)
-    for i in range(0, len(sources), max(len(sources) // examples, 1)) if examples else ():
-        show(console, "", _texts(i, sources, references, result))
-    order = sorted(range(len(sources)), key=lambda row: result.chrf[row])
-    for row in order[:worst]:
-        headline = f"line {row + 1:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
-        show(console, headline, _texts(row, sources, references, result))
-    write_report(report, (_sentence(row, sources, references, result) for row in order))
-    if json_:
-        print(json.dumps(_as_dict(result), ensure_ascii=False))
-    else:
-        _print_result(result)
+    show_sentences(result, test_set, examples=examples, worst=worst, report=report, console=console)
+    print_result(result, as_json=json_)
 
 
 def _refuse(why: str, flags: dict[str, Any]) -> None:
@@ -195,67 +183,3 @@ def _refuse(why: str, flags: dict[str, Any]) -> None:
     given = [flag for flag, value in flags.items() if value is not None]
     if given:
         raise UsageError(f"{why}; it cannot be combined with {given[0]}")
-
-
-def _texts(row: int, sources: list[str], references: list[list[str]], result: Any) -> list[tuple[str, str]]:
-    return [("source", sources[row]), ("output", result.outputs[row]), ("reference", references[row][0])]
-
-
-def _print_result(result: Any) -> None:
-    """For a person."""
-    sentences = len(result.outputs)
-    once = f", {result.no_repeat_ngram_size} pieces in a row at most once" if result.no_repeat_ngram_size else ""
-    print(
-        f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size},"
-        f" length penalty {result.length_penalty}{once}"
-    )
-    if result.loss_sentences:
-        some = (
-            "" if result.loss_sentences == sentences else f", of the {result.loss_sentences:,} that fit the model whole"
-        )
-        print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
-    for one in result.scores:
-        print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
-    for group in result.groups if len(result.groups) > 1 else ():
-        print(f"  {group}")
-    if result.correlation is not None:
-        print(f"confidence: its correlation with the chrF of the sentences is {result.correlation:.2f}")
-    for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
-        if kept.total:
-            print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
-    if result.looped:
-        print(f"loops: {result.looped:,} of {sentences:,} outputs repeated themselves, and were searched once more")
-
-
-def _sentence(row: int, sources: list[str], references: list[list[str]], result: Any) -> dict[str, Any]:
-    """All about one sentence."""
-    forced = result.forced[row]
-    return {
-        "line": row + 1,
-        "source": sources[row],
-        "output": result.outputs[row],
-        "references": references[row],
-        "chrf": result.chrf[row],
-        "confidence": result.confidences[row],
-        "reference_log_prob": forced and forced.log_prob,
-    }
-
-
-def _as_dict(result: Any) -> dict[str, Any]:
-    return {
-        "checkpoint": str(result.checkpoint),
-        "sentences": len(result.outputs),
-        "beam_size": result.beam_size,
-        "length_penalty": result.length_penalty,
-        "no_repeat_ngram_size": result.no_repeat_ngram_size,
-        "loss": result.loss if result.loss_sentences else None,
-        "ppl": result.ppl if result.loss_sentences else None,
-        "loss_sentences": result.loss_sentences,
-        "scores": {one.name: one.value for one in result.scores},
-        "signatures": {one.name: one.signature for one in result.scores},
-        "by_length": [asdict(group) for group in result.groups],
-        "confidence_correlation": result.correlation,
-        "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
-        "terms": {"kept": result.terms.count, "of": result.terms.total},
-        "looped": result.looped,
-    }

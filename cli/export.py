@@ -42,6 +42,7 @@ def export(
     from .console import Console
     from .libraries import importing
     from .runs import find_run
+    from .test_sets import dev_pairs
 
     if format_ != "ctranslate2":
         raise UsageError(f"format must be ctranslate2, but is {format_!r}")
@@ -58,27 +59,9 @@ def export(
     export_checkpoint(directory, source, output, quantization=quantization)
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     console.say(f"exported {source} ({quantization}, {size / 1e6:,.1f} MB); {output}/README.md shows how to use it")
-    if check and (pairs := _dev_pairs(directory, check, console)):
+    if check and (pairs := dev_pairs(directory, check, console.say, "not compared with the run")):
         _compare(directory, source, output, pairs, quantization == "float32", console)
     print(output)
-
-
-def _dev_pairs(run: "RunDirectory", count: int, console: "Console") -> "list[Pair]":
-    """At most so many pairs of the run's validation set, evenly spaced; none where it is gone."""
-    from ..data.cleaning import clean
-    from ..data.corpus import dev_corpus, open_corpus
-    from ..data.errors import TfmError
-    from ..data.holdout import hold_out
-
-    try:
-        settings = run.configuration()
-        dev = dev_corpus(settings.data) or hold_out(open_corpus(settings.data), seed=settings.training.seed)[1]
-        pairs = [(src, tgt) for src, tgt in dev.pairs() if clean(src) and clean(tgt)]
-    except TfmError as error:
-        console.say(f"not compared with the run: its validation set is not there ({error})")
-        return []
-    count = min(count, len(pairs))
-    return [pairs[i * len(pairs) // count] for i in range(count)]
 
 
 def _compare(

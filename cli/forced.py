@@ -1,18 +1,17 @@
-"""`tfm evaluate --forced`: how probable a run holds translations that are given."""
+"""`tfm evaluate --forced`: how probable a model finds translations that are given."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from .console import Console
 from .libraries import importing
 from .sentences import show, write_report
+from .test_sets import TestSet
 
 
 def score_given(
     run: Path,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    test_set: TestSet,
     *,
     checkpoint: str,
     device: str,
@@ -25,7 +24,7 @@ def score_given(
 
     Args:
         run: The run directory.
-        sources, targets: Line by line translations of each other.
+        test_set: Sources and their translations, of which the first counts.
         checkpoint, device: As the flags have it.
         worst: So many pairs are shown.
         report: File for all of them.
@@ -39,20 +38,22 @@ def score_given(
 
     keep_freed_memory()
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
+    sources, lines = test_set.sources, test_set.lines
+    targets = [references[0] for references in test_set.references]
     bar = console.progress("scoring", len(sources), "pair")
     scores = force(translator, sources, targets, on_done=bar.update)
     bar.close()
     scored = [(row, score) for row, score in enumerate(scores) if score is not None]
     scored.sort(key=lambda item: item[1].confidence)
     for row, score in scored[:worst]:
-        headline = f"line {row + 1:,}, log-probability {score.log_prob:.1f}, confidence {score.confidence:.2f}"
+        headline = f"line {lines[row]:,}, log-probability {score.log_prob:.1f}, confidence {score.confidence:.2f}"
         show(console, headline, [("source", sources[row]), ("given", targets[row])])
     numbered = [*scored, *((row, None) for row, score in enumerate(scores) if score is None)]
     write_report(
         report,
         (
             {
-                "line": row + 1,
+                "line": lines[row],
                 "source": sources[row],
                 "given": targets[row],
                 "log_prob": score and score.log_prob,

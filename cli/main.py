@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..data.errors import ClosedPipe, Interrupted, TfmError
+from .check import check
 from .data import data
 from .embed import embed
 from .evaluate import evaluate
@@ -64,7 +65,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (data, tokenize, train, translate, generate, embed, evaluate, info, export, presets):
+for command in (data, tokenize, train, translate, generate, embed, evaluate, check, info, export, presets):
     app.command()(_flushing(command))
 
 

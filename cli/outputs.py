@@ -13,15 +13,15 @@ from ..seq2seq.evaluation.segments import sentence_chrf
 from ..seq2seq.evaluation.significance import TESTED, compare
 from .console import Console
 from .sentences import show, write_report
+from .test_sets import TestSet
 
 
 def score_outputs(
     paths: Sequence[Path],
-    sources: Sequence[str] | None,
-    references: list[list[str]],
+    test_set: TestSet,
     metrics: Sequence[str],
     *,
-    kept: Sequence[bool],
+    with_sources: bool,
     worst: int,
     report: Path | None,
     console: Console,
@@ -31,10 +31,9 @@ def score_outputs(
 
     Args:
         paths: The files.
-        sources: If they are given.
-        references: For each sentence, one or more.
+        test_set: The references; a file of outputs may also have a line for each entry that was left out.
         metrics: Names of metrics.
-        kept: For each entry of the test set, whether it is among the references; a file may have a line for each.
+        with_sources: Show the sources, too.
         worst: So many sentences are shown: those with the lowest chrF, or where the outputs differ most in it.
         report: File for all of them.
         console: Shows sentences.
@@ -44,7 +43,8 @@ def score_outputs(
         DataError: A file has another number of lines.
         UsageError: Several files are to be compared by a metric for which there is no test.
     """
-    outputs = [_lines(path, kept) for path in paths]
+    references = test_set.references
+    outputs = [_lines(path, test_set.kept) for path in paths]
     if len(outputs) == 1:
         found = [score(name, outputs[0], references) for name in metrics]
         scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
@@ -68,7 +68,8 @@ def score_outputs(
             lines.append(f"{one.name}  ({one.signature})")
             for path, value, margin, p in zip(paths, one.values, one.margins, [None, *one.p_values], strict=True):
                 lines.append(f"  {value:6.2f} ± {margin:.2f}  {path}{_verdict(paths[0], p)}")
-    _each(paths, outputs, sources, references, worst, report, console)
+    if worst or report is not None:
+        _each(paths, outputs, test_set, with_sources, worst, report, console)
     if as_json:
         print(json.dumps({"hyp": list(map(str, paths)), "sentences": len(references), "scores": scores}))
         return
@@ -79,29 +80,28 @@ def score_outputs(
 def _each(
     paths: Sequence[Path],
     outputs: list[list[str]],
-    sources: Sequence[str] | None,
-    references: list[list[str]],
+    test_set: TestSet,
+    with_sources: bool,
     worst: int,
     report: Path | None,
     console: Console,
 ) -> None:
     """Sentence by sentence, the worst first, or those in which the outputs differ most."""
-    if not worst and report is None:
-        return
+    sources, references, lines = test_set.sources, test_set.references, test_set.lines
     chrf = list(zip(*(sentence_chrf(one, references) for one in outputs), strict=True))
     alone = len(outputs) == 1
     order = sorted(range(len(references)), key=lambda row: chrf[row][0] if alone else min(chrf[row]) - max(chrf[row]))
     for row in order[:worst]:
-        texts = [] if sources is None else [("source", sources[row])]
+        texts = [("source", sources[row])] if with_sources else []
         texts += [(str(path), one[row]) for path, one in zip(paths, outputs, strict=True)]
-        headline = f"line {row + 1:,}, chrF {' and '.join(f'{value:.1f}' for value in chrf[row])}"
+        headline = f"line {lines[row]:,}, chrF {' and '.join(f'{value:.1f}' for value in chrf[row])}"
         show(console, headline, [*texts, ("reference", references[row][0])])
     write_report(
         report,
         (
             {
-                "line": row + 1,
-                **({} if sources is None else {"source": sources[row]}),
+                "line": lines[row],
+                **({"source": sources[row]} if with_sources else {}),
                 "outputs": [one[row] for one in outputs],
                 "references": references[row],
                 "chrf": list(chrf[row]),

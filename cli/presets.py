@@ -27,15 +27,14 @@ def presets(
     from ..configs.presets import PRESETS
 
     if name is not None:
-        print(
-            json.dumps(load_config(name), ensure_ascii=False) if json_ else preset_text(name), end="\n" if json_ else ""
-        )
+        text = preset_text(name)
+        print(json.dumps(load_config(name), ensure_ascii=False) + "\n" if json_ else text, end="")
         return
     rows = [asdict(preset) for preset in PRESETS]
     if json_:
         print(json.dumps(rows, ensure_ascii=False))
         return
-    titles = {"name": "preset", "made_for": "for", "cost": "two cores", "result": "came out"}
+    titles = {"name": "preset", "made_for": "for", "cost": "on two cores", "result": "result"}
     widths = {key: max(len(row[key]) for row in [titles, *rows]) for key in titles}
     for row in [titles, *rows]:
         print("  ".join(f"{row[key]:<{widths[key]}}" for key in titles).rstrip())

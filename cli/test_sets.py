@@ -1,12 +1,15 @@
 """Test sets: sources, and for each its references."""
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 
+from ..data.cleaning import clean
 from ..data.config import DataConfig
-from ..data.corpus import Corpus, join_corpora, open_corpus, open_spec
-from ..data.errors import DataError, UsageError
+from ..data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec
+from ..data.errors import DataError, TfmError, UsageError
+from ..data.holdout import hold_out
 from ..seq2seq.runs.directory import RunDirectory
 from .console import Console
 
@@ -25,8 +28,28 @@ def open_test_set(
     raise UsageError("give a test set: --src and --tgt, or --data")
 
 
-def sides(corpus: Corpus, tgt: list[Path], console: Console) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Sources, for each its references, and for each entry of the test set whether it is among them.
+@dataclass(frozen=True)
+class TestSet:
+    """What is to be translated, and compared with.
+
+    Attributes:
+        sources: The texts.
+        references: For each of them one or more translations.
+        kept: For each entry of the corpus whether it is among them.
+    """
+
+    sources: list[str]
+    references: list[list[str]]
+    kept: list[bool]
+
+    @property
+    def lines(self) -> list[int]:
+        """The number of each text in the corpus, counted from 1."""
+        return [number for number, kept in enumerate(self.kept, start=1) if kept]
+
+
+def sides(corpus: Corpus, tgt: list[Path], console: Console) -> TestSet:
+    """Sources and references of a corpus.
 
     Of files of pairs, entries without a text on both sides are left out: there is nothing to compare with.
     """
@@ -41,4 +64,36 @@ def sides(corpus: Corpus, tgt: list[Path], console: Console) -> tuple[list[str],
     if missing:
         console.say(f"{missing:,} of {len(pairs):,} entries left out: no text on one side")
     wanted = list(compress(pairs, kept))
-    return [s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted], kept
+    return TestSet([s for s, _ in wanted], [t.split(separator) if separator else [t] for _, t in wanted], kept)
+
+
+def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
+    """At most so many pairs of a run's validation set, evenly spaced; none where it is gone.
+
+    Args:
+        run: Its directory.
+        count: How many at most.
+        say: Hears why there are none.
+        without: What is not done then.
+    """
+    try:
+        settings = run.configuration()
+        dev = dev_corpus(settings.data) or hold_out(open_corpus(settings.data), seed=settings.training.seed)[1]
+        pairs = [(src, tgt) for src, tgt in dev.pairs() if (dev.text_only or clean(src)) and clean(tgt)]
+    except TfmError as error:
+        say(f"{without}: its validation set is not there ({error})")
+        return []
+    count = min(count, len(pairs))
+    return [pairs[i * len(pairs) // count] for i in range(count)]
+
+
+def refuse_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Refuses to write a file that the same command reads.
+
+    Raises:
+        UsageError: One of them is such a file.
+    """
+    read = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path is not None and path.resolve() in read:
+            raise UsageError(f"{path} is read by this command, and would be overwritten; name another file")

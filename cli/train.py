@@ -68,13 +68,16 @@ def train(
         str | None,
         typer.Option(
             metavar="TIME|N",
-            help="Tell the run that is under way, perhaps in another window, to end well in this time or N updates.",
+            help="End a run in this time, such as 10m, or after N updates, while it is being trained in another window,"
+            " too; its learning rate falls to zero until then.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
     precision: Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take: time, memory, sizes.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Make a few updates, say what all of them would take, and stop.")
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
@@ -98,13 +101,15 @@ def train(
     """
     del debug
     started = time.monotonic()
-    from ..data.errors import Interrupted
+    from ..data.errors import Interrupted, UsageError
     from ..seq2seq.interrupts import Interrupts
     from ..seq2seq.runs.directory import RunDirectory, refuse_two_tokenizers
     from .console import Console
     from .settings import default_run, training_settings
 
     refuse_two_tokenizers(tokenizer, init_from)
+    if dry_run and finish_in is not None:
+        raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
     console = Console()
@@ -190,5 +195,14 @@ def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
 
 
 def _command_line() -> str:
-    """What to type, as far as it is known: what torchrun was told is not."""
-    return "" if "TORCHELASTIC_RUN_ID" in os.environ else f": {shlex.join(['tfm', *sys.argv[1:]])}"
+    """What to type, as far as it is known: what torchrun was told is not. A run is told to finish only once."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return ""
+    words, skip = list[str](), False
+    for word in sys.argv[1:]:
+        if not skip and not word.startswith("--finish-in="):
+            words.append(word)
+        skip = word == "--finish-in"
+        if skip:
+            words.pop()
+    return f": {shlex.join(['tfm', *words])}"

@@ -23,28 +23,24 @@ class Preset:
 _NOT_MEASURED = "not measured"
 
 PRESETS = (
-    Preset(
-        "toy", "the built-in toy language, English to a small German", "2 min", "98 % of the sentences exactly right"
-    ),
+    Preset("toy", "the built-in toy language, English-German", "2 min", "98 % of the sentences exactly right"),
     Preset("toy-decoder", "the same, by a decoder-only model", "4 min", "95 % exactly right, or more"),
     Preset("toy-text", "a language model of its English side", "6 min", "95 % grammatical with --top-p 0.9, or more"),
     Preset("toy-encoder", "vectors of its sentences", "1 min", _NOT_MEASURED),
-    Preset("pairs", "your pairs, up to 50,000", "20 to 60 min", "52 to 60 BLEU on documentation, 22 on Japanese"),
-    Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes of it"),
+    Preset("pairs", "your pairs, up to 50,000", "20 to 60 min", "52 to 60 BLEU on documentation"),
+    Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes"),
     Preset("pairs-1m", "your pairs, 300,000 and more", "a GPU", _NOT_MEASURED),
-    Preset("multi30k", "20,000 to 50,000 short sentences, such as Multi30k", "20 min", "40 BLEU, English-German"),
-    Preset("multi30k-best", "the same, where an hour more is no matter", "50 to 90 min", "41 BLEU; 62 English-French"),
+    Preset("multi30k", "20,000 to 50,000 short sentences", "20 min", "40 BLEU, English-German"),
+    Preset("multi30k-best", "the same, if you have an hour more", "50 to 90 min", "41 BLEU; 62 English-French"),
     Preset("multi30k-decoder", "the same, by a decoder-only model", "21 min", "40 BLEU, English-German"),
-    Preset(
-        "multi30k-encoder", "vectors of your sentences, from pairs", "20 min", "95 % find their translation among 1,000"
-    ),
+    Preset("multi30k-encoder", "vectors of your sentences, from pairs", "20 min", "95 % find their translation"),
     Preset(
         "text-100k",
-        "a language model of your text, some 100,000 lines",
+        "a language model of some 100,000 lines",
         "1 h",
-        "perplexity 19 a piece after 10 minutes of it",
+        "perplexity 19 after 10 minutes of it",
     ),
     Preset("scan", "commands to actions, whole words as pieces", "11 min", "99.9 % of SCAN exactly right"),
-    Preset("g2p", "letters to phones", "13 min", "69 % of unseen English words exactly right"),
-    Preset("base", "millions of pairs: the base model of the paper", "a GPU", _NOT_MEASURED),
+    Preset("g2p", "letters to phones", "13 min", "69 % of unseen words exactly right"),
+    Preset("base", "millions of pairs: the paper's base model", "a GPU", _NOT_MEASURED),
 )

@@ -206,10 +206,18 @@ def _broken_characters(pair: Pair, scripts: tuple[str, str]) -> str:
     return ""
 
 
-def _is_expected(character: str, script: str) -> bool:
-    """Whether it is Latin as languages write it, punctuation, or of this script."""
-    latin = character < "\u0250" or "\u1e00" <= character < "\u1f00"
-    return latin or "\u2000" <= character < "\u2300" or (script != "LATIN" and _script(character) == script)
+def _is_text(meant: str, script: str) -> bool:
+    """Whether it is what somebody would have written: Latin letters as languages have them, signs, emoji, letters of
+    this script, or several letters of any one script."""
+    if len(meant) > 1 and len({_script(character) for character in meant}) == 1 and meant.isalpha():
+        return True
+
+    def is_expected(character: str) -> bool:
+        latin = character < "\u0250" or "\u1e00" <= character < "\u1f00"
+        sign = "\u2000" <= character < "\u2c00" or character >= "\U00010000"
+        return latin or sign or (script != "LATIN" and _script(character) == script)
+
+    return all(map(is_expected, meant))
 
 
 def _windows_1252() -> dict[str, int]:
@@ -230,7 +238,7 @@ _BROKEN = re.compile(f"(?:[\u00c2-\u00df]{_TAIL}|[\u00e0-\u00ef]{_TAIL}{{2}}|[\u
 def _mojibake(text: str, script: str) -> str | None:
     """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None.
 
-    A capital before a quotation mark can look so, too: what it would stand for must be a character to be expected.
+    A capital before a quotation mark can look so, too: what it would stand for must be text.
 
     Args:
         text: As it was read: cleaning removes some of what tells.
@@ -240,7 +248,7 @@ def _mojibake(text: str, script: str) -> str | None:
         return None
     for match in _BROKEN.finditer(text):
         meant = bytes(_BYTES[character] for character in match[0]).decode("utf-8", errors="replace")
-        if all(_is_expected(character, script) for character in meant):
+        if _is_text(meant, script):
             return f"{match[0]!r} for {meant!r}"
     return None
 

@@ -22,7 +22,6 @@ WITHOUT_A_MODULE = {
     "cli/test_bad_input": "all commands alike",
     "cli/test_evaluate_and_info": "two commands, on one run",
     "cli/test_help": "all commands alike",
-    "configs/test_presets": "configs/*.yaml",
     "data/test_documents": "the package data/documents",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",

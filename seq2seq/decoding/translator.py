@@ -48,7 +48,8 @@ class Translation:
             drawn.
         lost, added: Placeholders such as `%s` that the source has and the output has not, and the other way round.
         missed: Translations of a glossary's terms that it should have, and has not.
-        looped: The first search said the same again and again; this is what a second one found.
+        looped: The first search said the same again and again. This is what a second one found, unless that lost a
+            placeholder.
     """
 
     text: str

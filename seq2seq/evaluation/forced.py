@@ -1,4 +1,4 @@
-"""Forced scores: how probable a model holds translations that are given, without translating anything itself."""
+"""Forced scores: how probable a model finds translations that are given, without translating anything itself."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -4,8 +4,10 @@ import math
 from pathlib import Path
 
 from ...configs import RunConfig
+from ...data.errors import UsageError
 from ..device import keep_freed_memory, pick_device
 from ..interrupts import Interrupts
+from ..parallel.ranks import started_by_torchrun
 from ..reporter import Reporter, in_words
 from ..training.config import parse_duration
 from ..training.schedule import NO_LIMIT
@@ -31,6 +33,8 @@ def dry_run(
     Returns:
         Lines for people.
     """
+    if started_by_torchrun() is not None:
+        raise UsageError("a dry run is made by one command: say --dry-run without torchrun")
     keep_freed_memory()
     check_device(settings.training, pick_device(settings.training.device))
     with started(
@@ -40,8 +44,11 @@ def dry_run(
         interrupts=Interrupts(),  # not entered: nothing needs to be saved
         tokenizer=tokenizer,
         init_from=init_from,
+        dry=True,
     ) as leader:
-        return [*_sizes(leader), *_costs(leader, leader.rehearse())]
+        if leader.is_at_end:
+            return [*_sizes(leader), f"time            none: the run is finished, at step {leader.progress.step:,}"]
+        return [*_sizes(leader), *_costs(leader, leader.rehearse(init_from))]
 
 
 def _sizes(leader: Leader) -> list[str]:

@@ -9,7 +9,7 @@ import json
 import time
 from dataclasses import asdict, dataclass, replace
 
-from ...data.errors import UsageError
+from ...data.errors import ModelError, UsageError
 from ...data.files import remove_tree, replace_json
 from ..training.config import parse_duration
 from ..training.schedule import Finish
@@ -38,6 +38,14 @@ class Request:
         """Of the duration that was asked for."""
         return parse_duration(self.text) - (time.time() - self.asked)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a third of the duration has gone."""
+        return self.seconds_left < parse_duration(self.text) * 2 / 3
+
+    def __str__(self) -> str:
+        return self.text if self.steps is None else f"{self.steps:,} update{'' if self.steps == 1 else 's'}"
+
 
 def parse_request(text: str) -> Request:
     """What `--finish-in` asks for, from now on.
@@ -61,16 +69,26 @@ class Finishing:
 
     Args:
         run: Its directory.
+
+    Raises:
+        ModelError: What was decided cannot be read.
     """
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
-        content = json.loads(run.finish.read_text(encoding="utf-8")) if run.finish.exists() else []
-        self._decided = [Finish(**finish) for finish in content]
+        try:
+            content = json.loads(run.finish.read_text(encoding="utf-8")) if run.finish.exists() else []
+            self._decided = [Finish(**finish) for finish in content]
+        except (ValueError, TypeError) as error:
+            raise ModelError(f"{run.finish} is damaged: when the run is to finish is not known; remove it") from error
 
     def after(self, step: int) -> Finish | None:
         """The decision that the update after this step obeys; the newest one counts."""
         return next((finish for finish in reversed(self._decided) if finish.since <= step), None)
+
+    def latest(self) -> Finish | None:
+        """The newest decision, even if it is for a later step."""
+        return self._decided[-1] if self._decided else None
 
     def decide(self, finish: Finish) -> None:
         """Writes a decision down, and that nothing is asked any more.

@@ -102,7 +102,7 @@ class Leader:
             muon_dtype=setup.muon_dtype,
             parts=setup.division.parts,
             group=self.ranks,
-            progress=saved.state.progress if saved else Progress(),
+            progress=replace(saved.state.progress) if saved else Progress(),
         )
         self.model: Any = self.trainer.model
         self.progress = self.trainer.progress
@@ -124,7 +124,7 @@ class Leader:
                 self._initialise(RunDirectory(init_from))
             if self.config.ema_decay:
                 self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
-        if self._is_at_end():
+        if self.is_at_end:
             self.ranks.send_home()
             return self._result(self._how_to_go_on())
         self._announce()
@@ -140,23 +140,24 @@ class Leader:
             self.ranks.stop()
         return self._result()
 
-    def rehearse(self) -> Rehearsal:
+    def rehearse(self, init_from: Path | None) -> Rehearsal:
         """Makes a few updates and a validation, to see what they take, instead of training. Leaves nothing on disk.
 
         A model that has learned nothing goes on writing until it is stopped; what it translates here is as long as the
         references are, on average.
         """
+        if init_from is not None and self.saved is None:
+            self._initialise(RunDirectory(init_from))
         report = self.prepared.dev.report
-        ratio = report.tgt_tokens / max(report.src_tokens, 1)
-        decoding = replace(self.settings.decoding, max_length_factor=max(ratio, 0.01), max_length_offset=1)
+        ratio = report.tgt_tokens / report.src_tokens if report.src_tokens else 1.0
+        decoding = replace(self.settings.decoding, max_length_factor=min(max(ratio, 0.01), 100), max_length_offset=1)
         validator = self._validator(Quiet(), decoding)
         with joined(self.ranks):
             self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
-            try:
-                step = self.progress.step
-                return rehearse(self.trainer, self.plan.learning_rate, self.ranks, lambda: validator(self.model, step))
-            finally:
-                self.ranks.stop()
+            step = self.progress.step
+            found = rehearse(self.trainer, self.plan.learning_rate, self.ranks, lambda: validator(self.model, step))
+            self.ranks.stop()  # not after Ctrl-C: they may be in the middle of an update
+            return found
 
     @property
     def batches_per_epoch(self) -> int:
@@ -194,7 +195,9 @@ class Leader:
         load_weights(self.model, checkpoint, description.weights)
         self.reporter.say(f"starting from the weights of {checkpoint}")
 
-    def _is_at_end(self) -> bool:
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to do."""
         progress = self.progress
         at_end = progress.stopped_early or (not self.plan.pending and progress.step >= self.plan.limit)
         return at_end and progress.validated_step == progress.step

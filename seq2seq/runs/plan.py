@@ -89,8 +89,9 @@ class Plan:
         Raises:
             UsageError: Another length than the one that has already shaped the schedule.
         """
+        if (decided := self._finishing.latest()) is not None:
+            self._reporter.say(f"{self._run} was told to finish: it ends at step {decided.until:,} (finish.json)")
         if self._obey(step):
-            self._reporter.say(f"{self._run} was told to finish: it ends at step {self.limit:,}")
             return
         if falling_since and before is not None:
             self._most = min(self._most, before)
@@ -186,14 +187,16 @@ class Plan:
         self._timed += 1
         if step >= self.limit:
             return
+        request = self._finishing.request()
         if self.pending:
-            if self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and self._time_is_short(now)):
+            hurry = request is not None or self._time_is_short(now)
+            if self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and hurry):
                 with self.timing_validation():
                     validate()
                 self._decide(step)
         elif self._revisable and self._timed % REVISE_EVERY == 0:
             self._revise(step)
-        if not self.pending and (request := self._finishing.request()) is not None:
+        if not self.pending and request is not None:
             self._finish_as_asked(request, step, validate)
         self._obey(step)
 
@@ -214,19 +217,21 @@ class Plan:
 
     def _finish_as_asked(self, request: Request, step: int, validate: Callable[[], object]) -> None:
         """Decides how many more updates there are, once it is known what one takes, and lets the rate fall."""
-        if request.steps is None and len(self._seconds) < TIMED_TO_FINISH and request.seconds_left > 0:
-            return
+        if request.steps is None:
+            enough = FEWEST_TIMED if request.is_urgent else TIMED_TO_FINISH
+            if self._timed < enough and request.seconds_left > 0:
+                return
         if request.steps is None and self._seconds_per_validation is None:
             with self.timing_validation():
                 validate()
         until = step + (request.steps or self._fitting(request.seconds_left)[0])
         if until >= self.limit:
             self._finishing.forget_request()
-            self._reporter.say(f"told to finish in {request.text}: it ends before that, at step {self.limit:,}")
+            self._reporter.say(f"told to finish in {request}: it ends before that, at step {self.limit:,}")
             return
         self._finishing.decide(Finish(step, until, self.learning_rate(step)))
         self._reporter.say(
-            f"told to finish in {request.text}: the learning rate falls from now on, to 0 at step {until:,}, where the"
+            f"told to finish in {request}: the learning rate falls from now on, to 0 at step {until:,}, where the"
             " run ends"
         )
 

@@ -94,6 +94,7 @@ class Session:
         except InterruptedAtOnce:
             raise  # it says itself what is lost
         except Interrupted as error:
+            self._save()
             raise Interrupted(f"{error}{self._unsaved()}", error.signal_number) from error
 
     def _plan_pending(self) -> bool:

@@ -33,6 +33,7 @@ def started(
     init_from: Path | None,
     begun_at: float | None = None,
     request: Request | None = None,
+    dry: bool = False,
 ) -> Iterator[Leader]:
     """The leader of a run, whose directory it holds inside the block. What is missing in the directory is made.
 
@@ -41,6 +42,7 @@ def started(
         directory: Of the run.
         begun_at: Monotonic time at which a time limit began; now if not given.
         request: To finish, as in `train.train`.
+        dry: Nothing will be trained: a run that has come to a checkpoint keeps the settings that it has.
 
     Raises:
         DirectoryInUse: Another process trains there. If there is a request, it has been told.
@@ -68,7 +70,7 @@ def started(
         else:
             plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
         prepared = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
-        if saved is not None:  # its files may have other names by now, but hold what they did
+        if saved is not None and not dry:  # its files may have other names by now, but hold what they did
             directory.write_configuration(settings)
         description = describe_model(settings, prepared.tokenizer)
         setup = settle(
@@ -83,6 +85,8 @@ def started(
         try:
             yield Leader(directory, settings, prepared, description, setup, plan, reporter, interrupts, saved)
         finally:
+            if (undecided := finishing.request()) is not None:
+                reporter.warn(f"it was told to finish in {undecided}, too late to be decided: say --finish-in again")
             finishing.forget_request()
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ...configs import RunConfig
-from ...data.errors import DirectoryInUse
+from ...data.errors import DirectoryInUse, UsageError
 from ..device import keep_freed_memory, pick_device
 from ..interrupts import Interrupts
 from ..parallel.follower import follow
@@ -48,6 +48,8 @@ def train(
         Interrupted: Stopped on request, after saving.
         TfmError: As its other subclasses say.
     """
+    if finish_in is not None and started_by_torchrun() is not None:
+        raise UsageError("one process tells a run to finish: say --finish-in without torchrun")
     keep_freed_memory()
     check_device(settings.training, pick_device(settings.training.device))
     if (place := started_by_torchrun()) is not None and place.rank > 0:
@@ -70,5 +72,5 @@ def train(
     except DirectoryInUse:
         if request is None:
             raise
-        reporter.say(f"the process that is training in {directory} will finish in {request.text}")
+        reporter.say(f"{directory} is in use; the training that is under way there was told to finish in {request}")
         return None

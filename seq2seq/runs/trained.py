@@ -31,7 +31,7 @@ class TrainedRun:
 
 def load_run(
     run: str | Path,
-    purpose: Purpose,
+    purpose: Purpose | None,
     *,
     checkpoint: str = "best",
     device: str = "auto",
@@ -41,7 +41,7 @@ def load_run(
 
     Args:
         run: Its directory.
-        purpose: What it is to be used for.
+        purpose: What it is to be used for; None where any will do.
         checkpoint: `best`, `last` or a step.
         device: `auto`, `cpu`, `cuda` or `mps`.
         warn: Hears of damaged checkpoints that are passed over, and of a model that is not yet what it is for.
@@ -53,7 +53,8 @@ def load_run(
     directory = RunDirectory(run)
     found = directory.find_checkpoint(checkpoint, warn=warn)
     model, description = load_model(found, device=pick_device(device))
-    description.require(purpose, run)
+    if purpose is not None:
+        description.require(purpose, run)
     if purpose == "sentence encoder" and _guesses(directory):
         warn(
             f"{run} learned to guess hidden words (masked_lm): its vectors do not yet show which sentences mean the"

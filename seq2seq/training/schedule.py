@@ -60,7 +60,7 @@ class Finish:
 
     def learning_rate(self, step: int) -> float:
         """r * (u + 1 - t) / (u + 1 - s) for step t = s + 1 .. u: a straight line from r down to 0 at step u + 1."""
-        return self.rate * (self.until + 1 - step) / (self.until + 1 - self.since)
+        return self.rate * max(self.until + 1 - step, 0) / (self.until + 1 - self.since)
 
 
 def length_matters_after(config: TrainingConfig, max_steps: int) -> float:

@@ -150,12 +150,26 @@ def test_given_translations_are_scored_without_translating(tfm: Tfm, corpus: Pat
     assert "--forced translates nothing; it cannot be combined with --beam-size" in error_of(refused)
 
 
+def test_lines_are_those_of_the_file_and_no_input_is_overwritten(tfm: Tfm, tmp_path: Path, tiny_run: Path) -> None:
+    """An entry without a source is left out."""
+    write_lines(tmp_path / "gap.tsv", ["one\teins", "\tzwei", "three four\tvier drei"])
+    named = ["--src-column", "src", "--tgt-column", "tgt"]
+    for flags in (["--forced"], ["--beam-size", 1]):
+        done = tfm("evaluate", "--run", tiny_run, "--data", "gap.tsv", *named, *flags, "--report", "each.jsonl")
+        assert done.returncode == 0, error_of(done)
+        assert sorted(row["line"] for row in records(tmp_path / "each.jsonl")) == [1, 3]
+        refused = tfm("evaluate", "--run", tiny_run, "--data", "gap.tsv", *named, *flags, "--report", "gap.tsv")
+        assert refused.returncode == 2
+        assert "gap.tsv is read by this command, and would be overwritten" in error_of(refused)
+
+
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
     for name, count in (("ref", 3), ("short", 2), ("good", 3)):
         write_lines(tmp_path / name, ["one two three four"] * count)
     for arguments, code, words in [
         (["--hyp", "short", "--tgt", "ref"], 3, "short has 2 lines, but there are 3 references"),
         (["--hyp", "good", "--tgt", "ref", "--beam-size", 3], 2, "it cannot be combined with --beam-size"),
+        (["--hyp", "good", "--tgt", "ref", "--device", "cpu"], 2, "it cannot be combined with --device"),
         (["--hyp", "good", "--hyp", "good", "--tgt", "ref", "--metric", "wer"], 2, "there is no test for wer"),
         (["--hyp", "good"], 2, "give the references: --tgt, or --data"),
         (["--hyp", "app.po", "--tgt", "ref"], 2, "app.po is not plain text: --hyp takes outputs line by line"),

@@ -14,7 +14,19 @@ from helpers.command import TFM, Tfm, error_of
 from tfm.cli.libraries import importing
 from tfm.cli.main import main
 
-COMMANDS = ["data", "tokenize", "train", "translate", "generate", "embed", "evaluate", "info", "export", "presets"]
+COMMANDS = [
+    "data",
+    "tokenize",
+    "train",
+    "translate",
+    "generate",
+    "embed",
+    "evaluate",
+    "check",
+    "info",
+    "export",
+    "presets",
+]
 
 
 def test_help_names_every_command(tfm: Tfm) -> None:

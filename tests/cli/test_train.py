@@ -153,6 +153,20 @@ def test_a_dry_run_says_sizes_time_and_memory_and_leaves_its_vocabulary_to_the_r
     assert Tokenizer.load(run.tokenizer).sha256 == sha256
 
 
+def test_a_dry_run_of_a_run_that_has_begun(tfm: Tfm, corpus: Path) -> None:
+    command = ["train", *FILES, *TINY_FLAGS, *ANY_LENGTH, "--run", "r"]
+    assert tfm(*command, "--max-steps", 4).returncode == 0
+    before = (corpus / "r" / "config.yaml").read_bytes()
+    done = tfm(*command, "--max-steps", 4, "--dry-run")
+    assert "none: the run is finished, at step 4" in done.stdout.decode(), error_of(done)
+    done = tfm(*command, "--max-steps", 9, "--dry-run")
+    assert " for 5 updates" in done.stdout.decode()
+    assert (corpus / "r" / "config.yaml").read_bytes() == before
+    assert tfm(*command, "--dry-run", "--finish-in", 5).returncode == 2
+    wider = tfm("train", *FILES, "--run", "new", "--init-from", "r", "--set", "model.d_model=32", "--dry-run")
+    assert wider.returncode == 2 and "is a model of other sizes" in error_of(wider)
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_dry_run_changes_nothing_of_what_will_be_trained(tfm: Tfm, corpus: Path, ranks: int) -> None:
     flags = [*FILES, *TINY_FLAGS, *ANY_LENGTH, "--set", f"training.ranks={ranks}"]
@@ -181,15 +195,21 @@ def test_a_training_that_is_under_way_is_told_to_finish(tfm: Tfm, corpus: Path) 
             time.sleep(0.1)
         told = tfm("train", "--run", "r", "--finish-in", 5)
         assert told.returncode == 0, error_of(told)
-        assert error_of(told).endswith("the process that is training in r will finish in 5\n")
+        assert error_of(told).endswith("the training that is under way there was told to finish in 5 updates\n")
         _, said = child.communicate(timeout=60)
     finally:
         child.kill()
     assert child.returncode == 0, said
-    end = re.search(r"told to finish in 5: the learning rate falls from now on, to 0 at step (\d+)", said)
+    end = re.search(r"told to finish in 5 updates: the learning rate falls from now on, to 0 at step (\d+)", said)
     assert end is not None and f"finished at step {end[1]}" in said
     again = tfm("train", "--run", "r", "--finish-in", 5)
     assert "it was told to finish here" in error_of(again)
+
+
+def test_a_run_is_told_to_finish_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags in (["--finish-in", "10m", "--run", "my r"], ["--run", "my r", "--finish-in=10m"]):
+        monkeypatch.setattr(sys, "argv", ["tfm", "train", *flags])
+        assert _command_line() == ": tfm train --run 'my r'"
 
 
 def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: Path) -> None:

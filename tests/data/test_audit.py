@@ -139,6 +139,14 @@ def test_broken_japanese_is_seen_with_bytes_that_windows_has_no_character_for() 
     ]
 
 
+def test_a_side_that_is_broken_as_a_whole_is_seen_and_so_are_signs() -> None:
+    pairs = [(f"some words {n}", f"это слова номер {n}".encode().decode("latin1")) for n in range(60)]
+    assert audit(pairs).count("mojibake") == 60
+    usual = [(f"some words {n}", f"ein paar Wörter {n}") for n in range(60)]
+    signs = [("so", sign.encode().decode("latin1")) for sign in ("gut 😀", "ja ♥", "✓ fertig")]
+    assert audit([*usual, *signs]).count("mojibake") == 3
+
+
 def test_latin_names_are_no_other_script() -> None:
     usual = [(f"some words {n}", f"несколько слов {n}") for n in range(50)]
     found = audit([*usual, ("Apple Inc. of California", "Apple из Калифорнии"), ("some text", "some other text")])

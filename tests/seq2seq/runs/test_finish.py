@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from helpers.tiny_run import Recorder
 
-from tfm.data.errors import UsageError
+from tfm.data.errors import Interrupted, ModelError, UsageError
 from tfm.data.files import DirectoryLock, sha256_file
+from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.runs import finish as finish_module
 from tfm.seq2seq.runs import plan as plan_module
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.finish import Finishing, Request, parse_request
 from tfm.seq2seq.runs.plan import Plan
+from tfm.seq2seq.runs.train import train as train_run
 from tfm.seq2seq.training.config import TrainingConfig
 
 
@@ -132,12 +134,24 @@ def test_a_patient_run_that_was_told_to_finish_does_not_end_sooner(tmp_path: Pat
     assert plan.limit == 400
 
 
-def test_nothing_is_decided_before_a_time_limit_is_a_number(tmp_path: Path, clocks: Clocks) -> None:
+def test_a_time_limit_becomes_a_number_at_once_when_a_run_is_told_to_finish(tmp_path: Path, clocks: Clocks) -> None:
     plan = begin(tmp_path, max_steps=None, max_time="10m", warmup_steps=100)
-    train(plan, clocks, 0, 59, {10: "20"})
-    assert plan.pending and not plan.told_to_finish
-    train(plan, clocks, 59, 60)
-    assert plan.limit == 80
+    train(plan, clocks, 0, 9)
+    assert plan.pending
+    train(plan, clocks, 9, 10, {10: "20"})
+    assert not plan.pending and plan.told_to_finish and plan.limit == 30
+
+
+def test_slow_updates_leave_time_for_the_rate_to_fall(tmp_path: Path, clocks: Clocks) -> None:
+    """Of a run that goes on, of which nothing is known: 30 seconds an update, ten minutes."""
+    plan, step, began = begin(tmp_path, 500, 100_000, max_steps=100_000), 500, clocks.now
+    Finishing(plan._run).ask(parse_request("10m"))
+    while step < plan.limit:
+        step += 1
+        clocks.now += 30
+        plan.after_update(step, clocks.validate)
+    assert step == pytest.approx(519, abs=1) and clocks.now - began < 600
+    assert plan._finish is not None and plan._finish.since < 510
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-5", "10", "10m", "1.5", "0m"])
@@ -186,16 +200,50 @@ def test_a_run_told_to_finish_and_stopped_goes_on_bit_for_bit(train_tiny: Any, t
 def test_the_process_that_trains_is_told(train_tiny: Any, configure: Any, tmp_path: Path) -> None:
     run = tmp_path / "run"
     train_tiny(run, max_steps=2)
-    from tfm.seq2seq.interrupts import Interrupts
-    from tfm.seq2seq.runs.train import train as train_run
-
     recorder = Recorder()
     with DirectoryLock(run):
         settings = configure(max_steps=30)
         assert train_run(settings, run=run, reporter=recorder, interrupts=Interrupts(), finish_in="3") is None
     assert json.loads((run / "finish-request.json").read_text())["text"] == "3"
-    assert f"the process that is training in {run} will finish in 3" in recorder.said
+    assert recorder.said[-1].endswith("the training that is under way there was told to finish in 3 updates")
     assert train_tiny(run, max_steps=30).step == 30, "a request of another day does not count"
+
+
+def test_an_interrupt_while_the_time_is_divided_loses_nothing(
+    train_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A validation is made to see how long it takes; Ctrl-C comes in the midst of it."""
+    run = tmp_path / "run"
+    train_tiny(run, max_steps=2, validate_every=1000)
+    interrupts = Interrupts()
+    monkeypatch.setattr(plan_module, "FEWEST_TIMED", 5)
+    monkeypatch.setattr(Request, "is_urgent", True)
+    sound = Plan.timing_validation
+
+    def interrupted(self: Plan) -> Any:
+        interrupts.received = 15
+        return sound(self)
+
+    monkeypatch.setattr(Plan, "timing_validation", interrupted)
+    with pytest.raises(Interrupted, match="stopped during validation"):
+        train_tiny(run, max_steps=500, validate_every=1000, finish_in="1h", interrupts=interrupts)
+    assert RunDirectory(run).checkpoints()[-1].name == "step-000007"
+
+
+def test_a_request_that_came_too_late_is_said(train_tiny: Any, tmp_path: Path) -> None:
+    run, recorder, interrupts = tmp_path / "run", Recorder(), Interrupts()
+    train_tiny(run, max_steps=2)
+    interrupts.received = 15  # before the first update
+    with pytest.raises(Interrupted):
+        train_tiny(run, max_steps=500, finish_in="5", interrupts=interrupts, reporter=recorder)
+    assert recorder.warned == ["it was told to finish in 5 updates, too late to be decided: say --finish-in again"]
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.finish.write_text('[{"since')
+    with pytest.raises(ModelError, match="is damaged: when the run"):
+        Finishing(run)
 
 
 def test_a_run_that_has_not_begun_cannot_finish(train_tiny: Any, tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""`tfm check`: self-tests of a run."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from .options import Checkpoint, Data, Debug, Device, Json, Run, Src, SrcColumn, Tgt, TgtColumn, named_columns
+
+if TYPE_CHECKING:
+    from ..data.corpus import Pair
+
+
+def check(
+    run: Run = None,
+    checkpoint: Checkpoint = "best",
+    src: Src = None,
+    tgt: Tgt = None,
+    data: Data = None,
+    src_column: SrcColumn = None,
+    tgt_column: TgtColumn = None,
+    device: Device = "auto",
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.
+
+    tfm check --run runs/mine
+
+    No token sees a later one; padding changes nothing; what is kept from step to step gives what computing all anew
+    gives; rows of attention sum to 1; the source is really used. It takes sentences of the validation set, or yours.
+    """
+    del debug
+    from ..data.errors import ModelError
+    from ..seq2seq.runs.directory import RunDirectory
+    from .console import Console
+    from .libraries import importing
+    from .runs import find_run
+    from .test_sets import dev_pairs, open_test_set, sides
+
+    console = Console()
+    directory = RunDirectory(find_run(run, console))
+    with importing():
+        from ..seq2seq.evaluation.checks import SENTENCES, check_model
+        from ..seq2seq.runs.trained import load_run
+
+    loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
+    if src or tgt or data:
+        named = named_columns(src_column, tgt_column)
+        corpus = open_test_set(src or [], tgt or [], data or [], directory.path, named)
+        test_set = sides(corpus, tgt or [], console)
+        targets = [references[0] for references in test_set.references]
+        pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))
+    else:
+        pairs = dev_pairs(directory, SENTENCES, console.say, "checked with made-up sentences")
+    checks = []
+    for one in check_model(loaded.model, loaded.tokenizer, pairs):
+        checks.append(one)
+        if not json_:
+            mark = {True: "ok", False: "FAILED", None: "-"}[one.passed]
+            print(f"{mark:<8}{one.name:<12}{one.found}", flush=True)
+    if json_:
+        print(json.dumps({"checkpoint": str(loaded.checkpoint), "checks": [asdict(one) for one in checks]}))
+    failed = [one.name for one in checks if one.passed is False]
+    if failed:
+        raise ModelError(f"{loaded.checkpoint} fails {len(failed)} of {len(checks)} tests: {', '.join(failed)}")

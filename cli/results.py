@@ -1,0 +1,117 @@
+"""What `tfm evaluate` tells of a run: its scores, the sentences to look at, a file with all of them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..seq2seq.evaluation.test_set import TestResult
+from .console import Console
+from .sentences import show, write_report
+from .test_sets import TestSet
+
+
+def show_sentences(
+    result: TestResult,
+    test_set: TestSet,
+    *,
+    examples: int,
+    worst: int,
+    report: Path | None,
+    console: Console,
+) -> None:
+    """Shows some sentences, and writes all of them to a file.
+
+    Args:
+        result: The outputs, and their scores.
+        test_set: What was translated.
+        examples: So many are shown evenly spaced ..
+        worst: .. and so many with the lowest chrF.
+        report: The file; None for none.
+        console: Shows them.
+    """
+    for row in range(0, len(test_set.sources), max(len(test_set.sources) // examples, 1)) if examples else ():
+        show(console, "", _texts(row, test_set, result))
+    order = sorted(range(len(test_set.sources)), key=lambda row: result.chrf[row])
+    for row in order[:worst]:
+        headline = (
+            f"line {test_set.lines[row]:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
+        )
+        show(console, headline, _texts(row, test_set, result))
+    write_report(report, (_sentence(row, test_set, result) for row in order))
+
+
+def print_result(result: TestResult, *, as_json: bool) -> None:
+    """Prints the scores, for a person or as JSON."""
+    if as_json:
+        print(json.dumps(_as_dict(result), ensure_ascii=False))
+    else:
+        _print(result)
+
+
+def _texts(row: int, test_set: TestSet, result: TestResult) -> list[tuple[str, str]]:
+    return [
+        ("source", test_set.sources[row]),
+        ("output", result.outputs[row]),
+        ("reference", test_set.references[row][0]),
+    ]
+
+
+def _print(result: TestResult) -> None:
+    """For a person."""
+    sentences = len(result.outputs)
+    once = f", {result.no_repeat_ngram_size} pieces in a row at most once" if result.no_repeat_ngram_size else ""
+    print(
+        f"{result.checkpoint}, {sentences:,} sentences, beam {result.beam_size},"
+        f" length penalty {result.length_penalty}{once}"
+    )
+    if result.loss_sentences:
+        some = (
+            "" if result.loss_sentences == sentences else f", of the {result.loss_sentences:,} that fit the model whole"
+        )
+        print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
+    for one in result.scores:
+        print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
+    for group in result.groups if len(result.groups) > 1 else ():
+        print(f"  {group}")
+    if result.correlation is not None:
+        print(f"confidence: its correlation with the chrF of the sentences is {result.correlation:.2f}")
+    for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
+        if kept.total:
+            print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
+    if result.looped:
+        print(f"loops: {result.looped:,} of {sentences:,} outputs repeated themselves, and were searched once more")
+
+
+def _sentence(row: int, test_set: TestSet, result: TestResult) -> dict[str, Any]:
+    """All about one sentence."""
+    forced = result.forced[row]
+    return {
+        "line": test_set.lines[row],
+        "source": test_set.sources[row],
+        "output": result.outputs[row],
+        "references": test_set.references[row],
+        "chrf": result.chrf[row],
+        "confidence": result.confidences[row],
+        "reference_log_prob": forced and forced.log_prob,
+    }
+
+
+def _as_dict(result: TestResult) -> dict[str, Any]:
+    return {
+        "checkpoint": str(result.checkpoint),
+        "sentences": len(result.outputs),
+        "beam_size": result.beam_size,
+        "length_penalty": result.length_penalty,
+        "no_repeat_ngram_size": result.no_repeat_ngram_size,
+        "loss": result.loss if result.loss_sentences else None,
+        "ppl": result.ppl if result.loss_sentences else None,
+        "loss_sentences": result.loss_sentences,
+        "scores": {one.name: one.value for one in result.scores},
+        "signatures": {one.name: one.signature for one in result.scores},
+        "by_length": [asdict(group) for group in result.groups],
+        "confidence_correlation": result.correlation,
+        "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
+        "terms": {"kept": result.terms.count, "of": result.terms.total},
+        "looped": result.looped,
+    }
