@@ -27,7 +27,7 @@ def trials(corpora: Path, ladder: Path) -> dict[str, list[str]]:
             *("--dev-src", f"{multi30k / 'valid.en'}", "--dev-tgt", f"{multi30k / 'valid.de'}"),
         ],
         "python_docs_es-5k": [
-            *("--max-steps", "800", "--src", f"{docs / 'train.src'}", "--tgt", f"{docs / 'train.tgt'}"),
+            *("--max-steps", "400", "--src", f"{docs / 'train.src'}", "--tgt", f"{docs / 'train.tgt'}"),
             *("--dev-src", f"{docs / 'valid.src'}", "--dev-tgt", f"{docs / 'valid.tgt'}"),
         ],
     }
