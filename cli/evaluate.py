@@ -143,6 +143,7 @@ def evaluate(
             as_json=json_,
         )
         return
+    console.say(f"translating {len(test_set.sources):,} sentences with {directory}")
     with nullcontext() if output is None else OutputFile(output) as stream:
         with importing():
             from ..seq2seq.device import keep_freed_memory

@@ -31,6 +31,7 @@ def score_given(
         console: Shows the progress.
         as_json: Print JSON.
     """
+    console.say(f"scoring {len(test_set.sources):,} pairs with {run}")
     with importing():
         from ..seq2seq.decoding import Translator
         from ..seq2seq.device import keep_freed_memory

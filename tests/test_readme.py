@@ -81,7 +81,10 @@ def test_every_tfm_command_runs_in_order(workplace: Path) -> None:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        if command.startswith("tfm check"):  # of two updates a model has not learned to use its source
+            assert done.stderr.endswith("fails 1 of 8 tests: source\n"), done.stderr
+        else:
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
 def test_the_python_of_the_readme_runs(workplace: Path) -> None:
