@@ -159,7 +159,7 @@ def test_a_run_of_another_kind_is_refused_with_the_command_for_it(
         assert done.returncode == 2
         assert f"{encoder_run} is a sentence encoder, and this needs a" in error_of(done)
         assert error_of(done).rstrip().endswith("use tfm embed")
-        assert len(error_of(done).splitlines()) == 1
+        assert error_of(done).count("tfm: error: ") == 1
 
 
 def test_it_cannot_be_exported_and_says_so(tfm: Tfm, encoder_run: Path) -> None:
@@ -167,7 +167,7 @@ def test_it_cannot_be_exported_and_says_so(tfm: Tfm, encoder_run: Path) -> None:
     done = tfm("export", "--run", encoder_run, "--output", "out")
     assert done.returncode == 4
     assert "tfm export writes encoder-decoders, and this model is encoder_only" in error_of(done)
-    assert len(error_of(done).splitlines()) == 1
+    assert error_of(done).count("tfm: error: ") == 1
 
 
 def test_vectors_of_a_model_that_has_only_guessed_words_are_warned_of(

@@ -148,7 +148,7 @@ def test_a_second_signal_in_an_update_ends_all_at_once(
 def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of steps becomes known under way; were the followers not told, their learning rates would differ."""
 
-    monkeypatch.setattr(Plan, "_fitting", lambda self, step: (70, 0.5))
+    monkeypatch.setattr(Plan, "_fitting", lambda self, seconds: (10, 0.5))  # after the 60 that are timed
     settings: dict[str, Any] = {"max_time": "1h", "max_steps": 1000, "schedule": "trapezoid", "warmup_steps": 60}
     train_tiny(tmp_path / "together", ranks=2, precision="fp32", **settings)
     threads = torch.get_num_threads()
