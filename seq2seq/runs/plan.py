@@ -91,7 +91,8 @@ class Plan:
         """
         if (decided := self._finishing.latest()) is not None:
             self._reporter.say(f"{self._run} was told to finish: it ends at step {decided.until:,} (finish.json)")
-        if self._obey(step):
+        self._obey(step)
+        if self.told_to_finish:
             return
         if falling_since and before is not None:
             self._most = min(self._most, before)
@@ -189,7 +190,7 @@ class Plan:
             return
         request = self._finishing.request()
         if self.pending:
-            hurry = request is not None or self._time_is_short(now)
+            hurry = request is not None or self._time_is_short()
             if self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and hurry):
                 with self.timing_validation():
                     validate()
@@ -200,20 +201,15 @@ class Plan:
             self._finish_as_asked(request, step, validate)
         self._obey(step)
 
-    def _obey(self, step: int) -> bool:
-        """Takes up what has been decided about the updates after this one, now or at an earlier start.
-
-        Returns:
-            Whether anything has.
-        """
+    def _obey(self, step: int) -> None:
+        """Takes up what has been decided about the updates after this one, now or at an earlier start."""
         self._finish = self._finishing.after(step)
         if self._finish is not None:
             self.limit, self._revisable = self._finish.until, False
-        return self._finish is not None
 
-    def _time_is_short(self, now: float) -> bool:
+    def _time_is_short(self) -> bool:
         """Whether a third of the time has gone."""
-        return now - self.started > parse_duration(self._config.max_time or "") / 3
+        return self._seconds_left() < parse_duration(self._config.max_time or "") * 2 / 3
 
     def _finish_as_asked(self, request: Request, step: int, validate: Callable[[], object]) -> None:
         """Decides how many more updates there are, once it is known what one takes, and lets the rate fall."""
@@ -221,9 +217,9 @@ class Plan:
             enough = FEWEST_TIMED if request.is_urgent else TIMED_TO_FINISH
             if self._timed < enough and request.seconds_left > 0:
                 return
-        if request.steps is None and self._seconds_per_validation is None:
-            with self.timing_validation():
-                validate()
+            if self._seconds_per_validation is None:
+                with self.timing_validation():
+                    validate()
         until = step + (request.steps or self._fitting(request.seconds_left)[0])
         if until >= self.limit:
             self._finishing.forget_request()

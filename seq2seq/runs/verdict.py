@@ -50,11 +50,9 @@ def verdict(
             f" {last['loss']:.3f} now; what translates is the checkpoint of step {best['step']:,}, which scored best"
         )
         lines.append("next: more pairs help most; else a higher model.dropout, or a smaller model")
-    elif len(validations) == 1:
-        lines.append("validated only once: whether more updates would help cannot be told")
-        lines.append(f"next: a new run with more of them, such as --max-steps {2 * step}")
-    elif _was_improving(validations, training, progress.falling_since):
-        lines.append("validation was still improving when the updates ran out")
+    elif len(validations) == 1 or _was_improving(validations, training, progress.falling_since):
+        once = "validated only once: whether more updates would help cannot be told"
+        lines.append(once if len(validations) == 1 else "validation was still improving when the updates ran out")
         lines.append(f"next: a new run with more of them, such as --max-steps {2 * step}")
     else:
         lines.append("validation had stopped improving: more updates on these data would help little")
