@@ -20,6 +20,7 @@ from .check import check
 from .data import data
 from .embed import embed
 from .evaluate import evaluate
+from .explain import explain
 from .export import export
 from .generate import generate
 from .info import info
@@ -65,7 +66,7 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for command in (data, tokenize, train, translate, generate, embed, evaluate, check, info, export, presets):
+for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
     app.command()(_flushing(command))
 
 

@@ -69,6 +69,14 @@ def translate(
     seed: Seed = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
     glossary: GlossaryFile = None,
+    attention: Annotated[
+        Path | None,
+        typer.Option(
+            "--attention",
+            metavar="FILE.jsonl",
+            help="Write what the model looked at: JSON Lines, and a folder FILE with a heat map for each line.",
+        ),
+    ] = None,
     json_: Json = False,
     device: Device = "auto",
     debug: Debug = False,
@@ -90,6 +98,7 @@ def translate(
     from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
     from ..seq2seq.interrupts import Interrupts
+    from .attention import attention_file, check_attention
     from .console import Console
     from .documents import translate_document
     from .faults import Faults
@@ -111,6 +120,7 @@ def translate(
     sampling = make_sample(drawing, n_best) if sample else None
     terms = Glossary.load(glossary) if glossary else None
     document = None
+    check_attention(attention, of_document=input_ is not None and is_document(input_))
     if input_ and is_document(input_):
         if json_ or prefix:
             raise UsageError(f"{input_} is translated in place; --json and --prefix are for lines")
@@ -141,15 +151,19 @@ def translate(
         def translate_chunk(texts: list[str], first_line: int) -> list[str]:
             found = translations(texts, first_line)
             faults.note(found, first_line)
+            if maps is not None:
+                maps.add(texts, found, first_line)
             return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-        if input_ is not None and input_.is_file() and output is not None:  # a pipe can be read only once
-            assert translator.checkpoint is not None  # it was loaded from there
-            work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
-            too_long = _write_file(translate_chunk, input_, output, work, console)
-        else:
-            with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                too_long = write_results(translate_chunk, chunks, stream, console)
+        with attention_file(attention, translator) as maps:
+            # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
+            if input_ is not None and input_.is_file() and output is not None and maps is None:
+                assert translator.checkpoint is not None  # it was loaded from there
+                work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
+                too_long = _write_file(translate_chunk, input_, output, work, console)
+            else:
+                with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+                    too_long = write_results(translate_chunk, chunks, stream, console)
     faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")

@@ -44,6 +44,7 @@ class Translation:
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
         tokens: Its pieces.
+        ids: Their numbers; None where a text is blank or had to be split.
         alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
             drawn.
         lost, added: Placeholders such as `%s` that the source has and the output has not, and the other way round.
@@ -56,6 +57,7 @@ class Translation:
     score: float = 0.0
     log_prob: float = 0.0
     tokens: tuple[str, ...] = ()
+    ids: tuple[int, ...] | None = None
     alternatives: tuple["Translation", ...] = ()
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -378,7 +380,7 @@ class Translator:
         ranked = [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(count)]
         alternatives = tuple(self._detokenized(hypotheses, masked) for hypotheses in ranked)
         best = alternatives[0]
-        return Translation(best.text, best.score, best.log_prob, best.tokens, alternatives)
+        return replace(best, alternatives=alternatives)
 
     def _detokenized(self, parts: list[Hypothesis], masked: Masked) -> Translation:
         vocabulary = self.tokenizer.tgt
@@ -388,6 +390,7 @@ class Translator:
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(masked.unmask(vocabulary.piece(token)) for part in parts for token in part.ids),
+            ids=tuple(parts[0].ids) if len(parts) == 1 else None,
         )
 
 

@@ -5,8 +5,9 @@ Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per he
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,23 @@ from .softmax import softmax
 
 KeysValues = tuple[Tensor, Tensor]
 """Projected keys (B, H, S, d_k) and values (B, H, S, d_v)."""
+
+
+class AttentionCall(NamedTuple):
+    """What one call of multi-head attention computed, for those who want to look on."""
+
+    q: Tensor
+    """(B, H, T, d_k)."""
+    k: Tensor
+    """(B, H, S, d_k)."""
+    v: Tensor
+    """(B, H, S, d_v)."""
+    scores: Tensor
+    """(B, H, T, S): Q K^T / sqrt(d_k), -inf where the mask forbids."""
+    weights: Tensor
+    """(B, H, T, S): their softmax."""
+    heads: Tensor
+    """(B, H, T, d_v): the weighted sums of values."""
 
 
 def attention_scores(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -80,8 +98,8 @@ class MultiHeadAttention(nn.Module):
         self.v_proj = Linear(d_model, num_heads * d_v, bias=bias)
         self.out_proj = Linear(num_heads * d_v, d_model, bias=output_bias)
         self.dropout = Dropout(dropout)
-        self.on_attention: Callable[[Tensor, Tensor], None] | None = None
-        """Receives the scores and the weights of each call, (B, H, T, S) both; set by `attention_maps`."""
+        self.on_attention: Callable[[AttentionCall], None] | None = None
+        """Receives what each call computes; set by `recording`."""
 
     def keys_values(self, x: Tensor) -> KeysValues:
         """Projects (B, S, D) to keys and values."""
@@ -122,40 +140,51 @@ class MultiHeadAttention(nn.Module):
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
         heads, weights = attention(q, k, v, mask, self.dropout)
         if self.on_attention is not None:
-            self.on_attention(attention_scores(q, k, mask), weights)
+            self.on_attention(AttentionCall(q, k, v, attention_scores(q, k, mask), weights, heads))
         return heads
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
 
 
+T = TypeVar("T")
+
+
 @contextmanager
-def attention_maps(model: nn.Module, *, scores: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Records the attention weights of everything the model computes inside the block. Blocks do not nest.
+def recording(model: nn.Module, take: Callable[[AttentionCall], T]) -> Iterator[dict[str, list[T]]]:
+    """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
+
+    Args:
+        model: Holds the attention modules.
+        take: What is kept of a call.
+
+    Yields:
+        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what is kept of each call.
+    """
+    kept: dict[str, list[T]] = {}
+    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    for name, module in modules.items():
+        module.on_attention = partial(_append, kept.setdefault(name, []), take)
+    try:
+        yield kept
+    finally:
+        for module in modules.values():
+            module.on_attention = None
+
+
+def _append(kept: list[T], take: Callable[[AttentionCall], T], call: AttentionCall) -> None:
+    kept.append(take(call))
+
+
+def attention_maps(model: nn.Module, *, scores: bool = False) -> AbstractContextManager[dict[str, list[Tensor]]]:
+    """Records the attention weights of everything the model computes inside the block; see `recording`.
 
     Args:
         model: Holds the attention modules.
         scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
             where a mask forbids, and their softmax is the weights.
 
-    Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by the map of each call, (B, H, T, S).
+    Returns:
+        A context of module names, each with a list that grows by the map of each call, (B, H, T, S).
     """
-    maps: dict[str, list[Tensor]] = {}
-    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
-    for name, module in modules.items():
-        calls = maps.setdefault(name, [])
-        module.on_attention = partial(_append_scores if scores else _append_weights, calls)
-    try:
-        yield maps
-    finally:
-        for module in modules.values():
-            module.on_attention = None
-
-
-def _append_scores(calls: list[Tensor], scores: Tensor, _: Tensor) -> None:
-    calls.append(scores)
-
-
-def _append_weights(calls: list[Tensor], _: Tensor, weights: Tensor) -> None:
-    calls.append(weights)
+    return recording(model, (lambda call: call.scores) if scores else (lambda call: call.weights))

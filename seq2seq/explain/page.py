@@ -1,0 +1,112 @@
+"""The page: one HTML file that needs nothing else, neither network nor other files."""
+
+import base64
+import json
+from dataclasses import asdict
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from .explanation import TEMPERATURES, Explanation
+from .questions import questions
+from .stations import TITLES, Station
+from .text import Place
+
+
+def page(found: Explanation, place: Place) -> str:
+    """The HTML page of a forward pass.
+
+    The numbers are in it twice over: `data` is JSON, `numbers` all arrays as float32, little-endian, one after the
+    other, in base64; `data.arrays` says where each begins and what shape it has.
+
+    Args:
+        found: The forward pass.
+        place: What is looked at first.
+    """
+    files = resources.files(__name__.rpartition(".")[0])
+    template, style, script = (
+        files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    )
+    index, numbers = _packed(found)
+    data = page_data(found) | {"arrays": index, "begin": asdict(place)}
+    parts = {
+        "TITLE": _escaped(found.text),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
+        "NUMBERS": base64.b64encode(numbers).decode(),
+    }
+    for name, content in parts.items():
+        before, mark, after = template.partition(f"@{name}@")
+        assert mark, name
+        template = before + content + after
+    return template
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
+    """Where each array begins, counted in numbers, and its shape; and all numbers."""
+    index: dict[str, dict[str, Any]] = {}
+    parts: list[bytes] = []
+    offset = 0
+    for name, array in found.arrays.items():
+        if name == "output_layer":  # |V| numbers for each step; the page has the largest
+            continue
+        index[name] = {"offset": offset, "shape": list(array.shape)}
+        parts.append(array.numpy().astype("<f4", copy=False).tobytes())
+        offset += array.numel()
+    return index, b"".join(parts)
+
+
+def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
+    """The arrays of a page: what `page` has put in."""
+    flat = np.frombuffer(numbers, dtype="<f4")
+    return {
+        name: flat[at["offset"] : at["offset"] + int(np.prod(at["shape"]))].reshape(at["shape"])
+        for name, at in index.items()
+    }
+
+
+def page_data(found: Explanation) -> dict[str, Any]:
+    """Everything but the arrays."""
+    config = found.sizes.config
+    layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    return {
+        "text": found.text,
+        "run": found.run,
+        "checkpoint": found.checkpoint,
+        "architecture": config.architecture,
+        "config": asdict(config),
+        "layers": layers,
+        "heads": config.num_heads,
+        "axes": {name: [asdict(piece) for piece in pieces] for name, pieces in found.axes.items()},
+        "written": [asdict(piece) for piece in found.written],
+        "output": found.output and asdict(found.output),
+        "search": found.search,
+        "temperatures": list(TEMPERATURES),
+        "steps": [asdict(step) for step in found.steps],
+        "greedy": found.greedy and asdict(found.greedy),
+        "samples": [asdict(one) for one in found.samples],
+        "beam": found.beam,
+        "heads_off": found.heads_off,
+        "snapshots": [asdict(one) for one in found.snapshots],
+        "stations": [_station(one) for one in found.stations],
+        "questions": [asdict(one) for one in questions(found)],
+        "vocabulary": found.sizes.vocabulary,
+    }
+
+
+def _station(one: Station) -> dict[str, Any]:
+    sources = [TITLES[key] + (f" ({section})" if section else "") for key, section in one.sources]
+    return asdict(one) | {"sources": sources, "formula": mathml(one.formula) if one.formula else ""}
+
+
+def mathml(formula: str) -> str:
+    """LaTeX as MathML, which browsers draw themselves."""
+    from latex2mathml.converter import convert
+
+    return convert(formula, display="block")

@@ -1,0 +1,304 @@
+"""A question at some stations of the walk, and the answer that this model gives on this sentence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question.
+
+    Attributes:
+        station: Id of the station where it is asked.
+        question: The question.
+        answer: Found in the numbers of this forward pass.
+        show: Where to look: `layer`, `head`, `token`, `step`, counted from 0.
+    """
+
+    station: str
+    question: str
+    answer: str
+    show: dict[str, int] = field(default_factory=dict)
+
+
+def questions(found: Explanation) -> list[Question]:
+    """The questions that fit a model, in the order of the walk.
+
+    Args:
+        found: The forward pass.
+    """
+    stack, axis, embedding = _first_stack(found)
+    asked = [
+        _pieces(found, axis),
+        *_positions(found, embedding),
+        _products(found, stack),
+        _softmax(found, stack, axis),
+        _residual(found, stack),
+        _feed_forward(found, stack),
+    ]
+    if found.output is None:
+        return [*asked, _sentence(found)]
+    asked.append(_mask(found))
+    if "src" in found.axes:
+        asked += [_cross_attention(found), _grid(found)]
+    return [*asked, _unsure(found), _early(found), _choice(found), _head(found)]
+
+
+def _first_stack(found: Explanation) -> tuple[str, str, str]:
+    """The layers that are walked through in detail, whose positions they have, and what they read."""
+    match found.sizes.config.architecture:
+        case "encoder_decoder":
+            return "encoder.layers", "src", "src_embedding"
+        case "decoder_only":
+            return "decoder.layers", "seq", "embedding"
+        case _:
+            return "encoder.layers", "src", "embedding"
+
+
+def _quoted(text: str) -> str:
+    return f"“{text.replace('▁', ' ').strip() or text}”"
+
+
+def _pieces(found: Explanation, axis: str) -> Question:
+    pieces = [piece.text for piece in found.axes[axis]]
+    cut = [(a, b) for a, b in pairwise(pieces) if not b.startswith(("▁", "<"))]
+    words = "a piece that begins a word begins with ▁, the sign for a space"
+    if cut:
+        first, second = cut[0]
+        answer = f"No: {_quoted(first)} goes on with {_quoted(second)}, for {words}, and {_quoted(second)} has none."
+    else:
+        answer = f"Yes, in this sentence; {words}. Rare words would be cut."
+    return Question("pieces", "Is each word one piece?", answer)
+
+
+def _positions(found: Explanation, embedding: str) -> Iterator[Question]:
+    positions = found.arrays.get(f"{embedding}.positions")
+    if positions is None or len(positions) < 2:
+        return
+    difference = (positions[1] - positions[0]).abs()
+    column = int(difference.argmax())
+    yield Question(
+        f"{embedding}-positions",
+        "Which columns tell the first position from the second one?",
+        f"Column {column} differs most, by {difference[column]:.2f}; the last one by {difference[-1]:.5f}."
+        + (
+            " The left columns turn quickly, the right ones slowly."
+            if found.sizes.config.positions == "sinusoidal"
+            else ""
+        ),
+        {"token": 1},
+    )
+
+
+def _products(found: Explanation, stack: str) -> Question:
+    products, scores = (found.arrays[f"{stack}.0.self_attn.{part}"] for part in ("products", "scores"))
+    return Question(
+        f"{stack}.{{layer}}.self_attn-scores",
+        "By how much does the division calm the numbers?",
+        f"In layer 1 the products of queries and keys spread by {products.std():.2f} (standard deviation), after the"
+        f" division by {found.sizes.config.key_size**0.5:.2f} by {scores.std():.2f}.",
+        {"layer": 0},
+    )
+
+
+def _entropy(weights: Tensor) -> Tensor:
+    return -(weights * weights.clamp(min=1e-30).log()).sum(dim=-1)
+
+
+def _cross_maps(found: Explanation) -> list[Tensor]:
+    """Cross-attention weights (H, T, S) of each layer."""
+    count = found.sizes.config.num_decoder_layers
+    return [found.arrays[f"decoder.layers.{layer}.cross_attn.weights"] for layer in range(count)]
+
+
+def _own_attention(found: Explanation, stack: str, part: str) -> list[Tensor]:
+    """An array of the self-attention of each layer of a stack."""
+    config = found.sizes.config
+    count = config.num_encoder_layers if stack.startswith("encoder") else config.num_decoder_layers
+    return [found.arrays[f"{stack}.{layer}.self_attn{part}"] for layer in range(count)]
+
+
+def _softmax(found: Explanation, stack: str, axis: str) -> Question:
+    maps = _own_attention(found, stack, ".weights")
+    _, layer, head = min(
+        (_entropy(weights[head]).mean().item(), layer, head)
+        for layer, weights in enumerate(maps)
+        for head in range(weights.size(0))
+    )
+    weights = maps[layer][head]  # (T, T)
+    # A first position that may only look at itself is no merit of the head.
+    row = int(weights[1:].amax(dim=-1).argmax()) + 1 if len(weights) > 1 else 0
+    column = int(weights[row].argmax())
+    pieces = found.axes[axis]
+    return Question(
+        f"{stack}.{{layer}}.self_attn-weights",
+        "Which head knows best where to look?",
+        f"Head {head + 1} of layer {layer + 1}: from {_quoted(pieces[row].text)} it looks at"
+        f" {_quoted(pieces[column].text)} with a share of {weights[row, column]:.2f}.",
+        {"layer": layer, "head": head, "token": row},
+    )
+
+
+def _residual(found: Explanation, stack: str) -> Question:
+    added, before = (_own_attention(found, stack, part) for part in ("", "_residual.in"))
+    lengths = [(a.norm(dim=-1).mean() / x.norm(dim=-1).mean()).item() for a, x in zip(added, before, strict=True)]
+    after = f", in layer {len(lengths)} {lengths[-1]:.2f} times" if len(lengths) > 1 else ""
+    return Question(
+        f"{stack}.{{layer}}.self_attn_residual-residual",
+        "Does attention replace a vector, or change it a little?",
+        f"On average, what attention adds in layer 1 is {lengths[0]:.2f} times as long as the vector it is added to"
+        f"{after}.",
+        {"layer": 0},
+    )
+
+
+def _feed_forward(found: Explanation, stack: str) -> Question:
+    hidden = found.arrays[f"{stack}.0.feed_forward.hidden"]
+    if found.sizes.config.activation == "relu":
+        share = (hidden == 0).float().mean().item()
+        answer = f"In layer 1, {share:.0%} of them are exactly 0: these hidden numbers do nothing for this sentence."
+    else:
+        share = (hidden.abs() < 0.1).float().mean().item()
+        answer = f"In layer 1, {share:.0%} of them are between -0.1 and 0.1: they hardly do anything for this sentence."
+    return Question(
+        f"{stack}.{{layer}}.feed_forward-ff", "How many of the hidden numbers are at work?", answer, {"layer": 0}
+    )
+
+
+def _mask(found: Explanation) -> Question:
+    weights = found.arrays["decoder.layers.0.self_attn.weights"]
+    return Question(
+        "decoder.layers.{layer}.self_attn-mask",
+        "At what can the first position look?",
+        f"At itself alone: its share is {weights[0, 0, 0]:.2f}, and {int((weights[0] == 0).sum())} of"
+        f" {weights[0].numel()} shares in this map are exactly 0.",
+        {"layer": 0, "head": 0, "step": 0},
+    )
+
+
+def _strongest(found: Explanation, step: int) -> tuple[float, int, int, int]:
+    """Share, layer, head and source position of the head that looks most at one source piece."""
+    return max(
+        (weights[head, step].max().item(), layer, head, int(weights[head, step].argmax()))
+        for layer, weights in enumerate(_cross_maps(found))
+        for head in range(weights.size(0))
+    )
+
+
+def _cross_attention(found: Explanation) -> Question:
+    step = max(range(len(found.written) - 1), key=lambda t: len(found.written[t].text), default=0)
+    share, layer, head, column = _strongest(found, step)
+    return Question(
+        "decoder.layers.{layer}.cross_attn-weights",
+        f"Where does the model look when it writes {_quoted(found.written[step].text)}?",
+        f"Head {head + 1} of layer {layer + 1} looks most sharply: at {_quoted(found.axes['src'][column].text)}, with a"
+        f" share of {share:.2f}.",
+        {"layer": layer, "head": head, "step": step, "token": column},
+    )
+
+
+def _grid(found: Explanation) -> Question:
+    def straightness(weights: Tensor) -> float:
+        """The share that lies near the diagonal."""
+        t, s = weights.shape
+        rows, columns = torch.arange(t)[:, None] / max(t - 1, 1), torch.arange(s)[None, :] / max(s - 1, 1)
+        return ((rows - columns).abs() <= 1.5 / max(s, t)).float().mul(weights).sum().item() / t
+
+    share, layer, head = max(
+        (straightness(weights[head]), layer, head)
+        for layer, weights in enumerate(_cross_maps(found))
+        for head in range(weights.size(0))
+    )
+    return Question(
+        "all-heads",
+        "Which head follows the order of the words?",
+        f"Head {head + 1} of layer {layer + 1} is nearest to a diagonal: {share:.0%} of its shares lie on it or"
+        " beside it.",
+        {"layer": layer, "head": head},
+    )
+
+
+def _least_sure(found: Explanation) -> int:
+    return min(range(len(found.steps)), key=lambda t: found.steps[t].probability)
+
+
+def _unsure(found: Explanation) -> Question:
+    t = _least_sure(found)
+    step, written = found.steps[t], found.written[t].text
+    other = next((c.text for c in step.candidates if c.text != written), "")
+    return Question(
+        "probabilities",
+        "At which step is the model least sure?",
+        f"At step {t + 1}: {_quoted(written)} has a probability of {step.probability:.3f}. It might also have written"
+        f" {_quoted(other)}.",
+        {"step": t},
+    )
+
+
+def _early(found: Explanation) -> Question:
+    t = _least_sure(found)
+    written = found.written[t].text
+    layers = found.steps[t].early
+    first = len(layers)
+    while first and layers[first - 1][0][0] == written:
+        first -= 1
+    if first < len(layers):
+        answer = f"At step {t + 1}, {_quoted(written)} stands first from layer {first + 1} of {len(layers)} on."
+    else:
+        answer = f"At step {t + 1} the last layer has not {_quoted(written)} first: the search took it all the same."
+    return Question("early", "After which layer does it know what to write?", answer, {"step": t})
+
+
+def _choice(found: Explanation) -> Question:
+    assert found.output is not None and found.greedy is not None
+    if found.greedy.text == found.output.text:
+        answer = "No: both found the same text."
+    else:
+        answer = (
+            f"Yes: greedy search wrote {_quoted(found.greedy.text)} (log-probability {found.greedy.log_prob:.2f}), the"
+            f" run's own search {_quoted(found.output.text)} ({found.output.log_prob:.2f})."
+        )
+    cut = sum(one["fate"] == "cut" for one in found.beam["extensions"])
+    return Question(
+        "choice",
+        "Did it matter how the text was searched for?",
+        f"{answer} Beam search looked at {len(found.beam['extensions'])} beginnings and cut {cut} of them.",
+    )
+
+
+def _head(found: Explanation) -> Question:
+    least: dict[str, Any] = min(found.heads_off, key=lambda one: one["log_prob"])
+    changed = sum(one["text"] != (found.greedy.text if found.greedy else "") for one in found.heads_off)
+    layer = int(least["module"].split(".")[2])
+    kind = {"self_attn": "self-attention", "cross_attn": "cross-attention"}[least["module"].split(".")[-1]]
+    where = f"head {least['head'] + 1} of {kind} in layer {layer + 1} of the {least['module'].split('.')[0]}"
+    return Question(
+        "heads-off",
+        "Which head does this sentence need most?",
+        f"Without {where} the output's log-probability falls to {least['log_prob']:.2f}, and greedy search writes"
+        f" {_quoted(least['text'])}. {changed} of {len(found.heads_off)} heads change the text.",
+        {"layer": layer, "head": least["head"]},
+    )
+
+
+def _sentence(found: Explanation) -> Question:
+    config = found.sizes.config
+    last = f"encoder.layers.{config.num_encoder_layers - 1}.feed_forward_residual"
+    hidden = found.arrays.get("encoder.norm", found.arrays[last])
+    alike = torch.cosine_similarity(hidden, found.arrays["sentence.mean"], dim=-1)
+    nearest, farthest = int(alike.argmax()), int(alike.argmin())
+    pieces = found.axes["src"]
+    return Question(
+        "vector",
+        "Which piece is most like the whole sentence?",
+        f"{_quoted(pieces[nearest].text)}: the cosine of its vector and the average is {alike[nearest]:.2f}; that of"
+        f" {_quoted(pieces[farthest].text)} is {alike[farthest]:.2f}.",
+        {"token": nearest},
+    )

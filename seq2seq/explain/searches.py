@@ -1,0 +1,131 @@
+"""Searches, watched. They run as ever, over a step that computes everything anew with the plain model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..decoding.beam import likeliest_extensions
+from ..decoding.search import IMPOSSIBLE, Hypothesis, Search, SearchState, Task
+
+Predict = Callable[[Tensor], Tensor]
+"""The logits (R, V) of what follows after rows of tokens (R, T), bos included."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A hypothesis that a search looked at: another one, and one more token.
+
+    Attributes:
+        parent: Number of the other one, in the order of the list; None for what begins with bos alone.
+        token: The last token.
+        log_prob: Of this token, given those before.
+        total: Of the whole hypothesis.
+        position: Of the token, counted from 0.
+        fate: `kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left.
+    """
+
+    parent: int | None
+    token: int
+    log_prob: float
+    total: float
+    position: int
+    fate: str
+
+
+class PlainState:
+    """All tokens of every row; a `SearchState`."""
+
+    def __init__(self, device: torch.device | None = None) -> None:
+        self.ids = torch.empty(1, 0, dtype=torch.long, device=device)  # (R, T)
+        self.moved: list[int] | None = None
+        """Since the last step: which row each row was."""
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i becomes what row `rows[i]` was."""
+        del sentences
+        self.ids = self.ids[rows]
+        before = self.moved
+        self.moved = [before[row] if before is not None else row for row in rows.tolist()]
+
+
+class WatchedStep:
+    """A `Step` that computes the whole sequence anew with the plain model, and writes down what a search makes of it.
+
+    Args:
+        predict: The model.
+        width: Extensions that a search looks at in each step.
+        eos_id: What ends an output.
+    """
+
+    def __init__(self, predict: Predict, width: int, eos_id: int) -> None:
+        self._predict, self._width, self._eos_id = predict, width, eos_id
+        self._rows: list[int | None] = []  # the extension of each row of the last step
+        self._log_probs = torch.empty(0, 0)  # of the last step, (R, V)
+        self.extensions: list[Extension] = []
+
+    def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
+        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
+        assert isinstance(state, PlainState)
+        if position:
+            self._note_kept(last.tolist(), position - 1, state.moved)
+        else:
+            self._rows = [None] * last.size(0)
+        state.moved = None
+        state.ids = torch.cat([state.ids, last[:, None]], dim=1)
+        logits = self._predict(state.ids)
+        self._log_probs = logits.log_softmax(dim=-1)
+        return logits.clone()  # a search may write into it
+
+    def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
+        """Writes down the extensions of the last step, now that it is known from which ones the search goes on."""
+        moved = list(range(len(tokens))) if moved is None else moved
+        kept = list(zip(moved, tokens, strict=True))
+        numbers = self._note(position, kept)
+        self._rows = [numbers[each] for each in kept]
+
+    def _note(self, position: int, kept: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""
+        rows, log_probs = self._rows, self._log_probs
+        totals = torch.tensor([self.extensions[r].total if r is not None else 0.0 for r in rows])
+        likeliest = likeliest_extensions(totals[None], log_probs.clone().cpu(), self._width, filler=self._eos_id)
+        best, parents, tokens = (each[0].tolist() for each in likeliest)
+        seen = {
+            (p, t): rank
+            for rank, (total, p, t) in enumerate(zip(best, parents, tokens, strict=True))
+            if total > IMPOSSIBLE
+        }
+        numbers: dict[tuple[int, int], int] = {}
+        for row, token in dict.fromkeys([*seen, *kept]):
+            ends = token == self._eos_id and seen.get((row, token), self._width) < max(self._width // 2, 1)
+            fate = "kept" if (row, token) in kept else "ended" if ends else "cut"
+            log_prob = log_probs[row, token].item()
+            numbers[row, token] = len(self.extensions)
+            self.extensions.append(Extension(rows[row], token, log_prob, totals[row].item() + log_prob, position, fate))
+        return numbers
+
+    def finish(self) -> list[Extension]:
+        """Everything written down, once the search has returned."""
+        position = self.extensions[-1].position + 1 if self.extensions else 0
+        self._note(position, [])
+        return self.extensions
+
+
+def watch(
+    search: Search, predict: Predict, task: Task, width: int | None = None
+) -> tuple[list[Hypothesis], list[Extension]]:
+    """Searches for the output of one sentence.
+
+    Args:
+        search: `Greedy`, `Beam` or `Sample`.
+        predict: The model.
+        task: Of one sentence.
+        width: Extensions to write down in each step; those that a beam of the same size looks at if not given.
+
+    Returns:
+        The hypotheses, as the search gives them, and what it looked at on the way.
+    """
+    step = WatchedStep(predict, width or 2 * search.rows, task.eos_id)
+    hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]
+    return hypotheses, step.finish()
