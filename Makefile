@@ -1,6 +1,7 @@
 # make demo    from nothing to a translation: environment, training of the toy language, a few sentences
 # make test    the tests; installs what it lacks
 # make check   linters, types, import contract
+# make tour    the pages in docs/tour: three toy models, trained if runs/ has them not, and one sentence with each
 # make bench   tfm beside its peers, in an environment of their own (benchmarks/README.md)
 #
 # On Linux, torch from PyPI brings several GB of CUDA libraries. For the CPU build:
@@ -16,7 +17,7 @@ BENCH ?=
 SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check format bench build clean
+.PHONY: demo tour test test-slow check format bench build clean
 
 # The package is installed as a user would have it, not in place: tests then see what the wheel holds.
 $(VENV)/installed: $(VENV)/runtime $(SOURCES)
@@ -44,6 +45,19 @@ demo: $(VENV)/installed
 	@$(BIN)/tfm evaluate --run $(DEMO_RUN) --data toy --metric exact --examples 5
 	$(BIN)/tfm translate --run $(DEMO_RUN) "the old woman gives the child two red apples"
 	@echo "to use tfm in this terminal: . $(BIN)/activate"
+
+# Many checkpoints are kept: the pages show attention as it takes form.
+TOUR_TRAIN := $(BIN)/tfm train --set training.checkpoint_every=100 --set training.keep_checkpoints=20
+TOUR_TEXT ?= the old woman gives the child two red apples
+
+tour: $(VENV)/installed
+	@$(TOUR_TRAIN) --run runs/tour-toy
+	@$(TOUR_TRAIN) --run runs/tour-toy-decoder --config toy-decoder
+	@$(TOUR_TRAIN) --run runs/tour-toy-encoder --config toy-encoder
+	@mkdir -p docs/tour
+	@$(BIN)/tfm explain --run runs/tour-toy --checkpoints "$(TOUR_TEXT)" --output docs/tour/encoder-decoder.html
+	@$(BIN)/tfm explain --run runs/tour-toy-decoder --checkpoints "$(TOUR_TEXT)" --output docs/tour/decoder-only.html
+	@$(BIN)/tfm explain --run runs/tour-toy-encoder "$(TOUR_TEXT)" --output docs/tour/encoder-only.html
 
 test: $(VENV)/development
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile

@@ -23,6 +23,7 @@ COMMANDS = [
     "embed",
     "evaluate",
     "check",
+    "explain",
     "info",
     "export",
     "presets",

@@ -22,7 +22,7 @@ from tfm.seq2seq.runs.weights import model_tensors, write_checkpoint
 SMALL: dict[str, Any] = {"d_model": 16, "d_ff": 24, "num_heads": 2, "max_seq_len": 40}
 
 
-def layers_of(architecture: str) -> dict[str, int]:
+def layers_of(architecture: str) -> dict[str, Any]:
     """So many layers as an architecture may have: two, or three of an encoder."""
     return {
         "num_encoder_layers": 0 if architecture == "decoder_only" else 3,

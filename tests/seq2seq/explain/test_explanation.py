@@ -1,0 +1,86 @@
+"""What is shown of a run: the same output as `tfm translate`, searches, heads, checkpoints; and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from helpers.explained import SMALL, layers_of, write_run
+
+from tfm.data.errors import DataError
+from tfm.data.tokenizer import Tokenizer
+from tfm.seq2seq.decoding import Translator
+from tfm.seq2seq.decoding.generator import Generator
+from tfm.seq2seq.decoding.greedy import Greedy
+from tfm.seq2seq.decoding.sampling import Sample
+from tfm.seq2seq.explain.explanation import CONTINUATION, SAMPLES, Explanation, explain
+from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.seq2seq.runs.trained import load_run
+
+
+def explained(run: Path, text: str, *, with_checkpoints: bool = False) -> Explanation:
+    return explain(RunDirectory(run), load_run(run, None), text, with_checkpoints=with_checkpoints)
+
+
+@pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only"])
+def test_its_outputs_are_those_of_translate(tmp_path: Path, tokenizer: Tokenizer, architecture: str) -> None:
+    config = ModelConfig(**SMALL, **layers_of(architecture), architecture=architecture)  # pyright: ignore[reportArgumentType]
+    run = write_run(tmp_path / "run", tokenizer, config)
+    translator = Translator.load(run)
+    for text in ("my sister finds two apples", "a dog  sees the house."):
+        found = explained(run, text)
+        (expected,) = translator.translate([text], repair=False)
+        assert found.output is not None and found.greedy is not None
+        assert found.output.text == expected.text
+        assert found.output.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
+        assert found.output.score == pytest.approx(expected.score, abs=1e-4)
+        assert found.greedy.text == translator.translate([text], beam_size=1, repair=False)[0].text
+        drawn = translator.translate([text], search=Sample(samples=SAMPLES))[0]
+        assert [one.text for one in found.samples] == [one.text for one in drawn.alternatives]
+        assert [one["text"] for one in found.beam["hypotheses"]] == [
+            one.text
+            for one in translator.translate([text], search=translator.search(3, n_best=3), repair=False)[0].alternatives
+        ]
+        assert len(found.steps) == len(found.written) == len(found.axes["tgt"])
+
+
+def test_a_language_model_continues(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    config = ModelConfig(**SMALL, **layers_of("decoder_only"), architecture="decoder_only")
+    run = write_run(tmp_path / "run", tokenizer, config, text_only=True)
+    found = explained(run, "my sister")
+    limit = len(tokenizer.tgt.encode("my sister")) + CONTINUATION
+    (expected,) = Generator.load(run).generate(["my sister"], search=Greedy(), max_pieces=min(limit, 40))
+    assert found.greedy is not None and found.greedy.text == expected.text
+    assert found.greedy.text.startswith("my sister")
+    assert [piece.text for piece in found.axes["seq"]] == [piece.text for piece in found.axes["tgt"]]
+
+
+def test_heads_off_are_compared_with_the_output(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    config = ModelConfig(**SMALL, **layers_of("encoder_decoder"))
+    found = explained(write_run(tmp_path / "run", tokenizer, config), "a dog sees the house")
+    assert len(found.heads_off) == 2 * (3 + 2 + 2)
+    for one in found.heads_off:
+        assert len(one["log_probs"]) == len(found.written)
+        assert one["log_prob"] == pytest.approx(sum(one["log_probs"]))
+
+
+def test_checkpoints_are_looked_at_with_one_output(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    config = ModelConfig(**SMALL, **layers_of("encoder_decoder"))
+    run = write_run(tmp_path / "run", tokenizer, config, steps=(10, 20))
+    found = explained(run, "a dog sees the house", with_checkpoints=True)
+    first, best = found.snapshots
+    assert (first.step, best.step) == (10, 20)
+    assert best.probabilities == pytest.approx([step.probability for step in found.steps], abs=1e-5)
+    assert first.probabilities != pytest.approx(best.probabilities, abs=1e-3)
+    for name in best.modules:
+        assert found.arrays[f"checkpoints.20.{name}"].allclose(found.arrays[f"{name}.weights"], atol=1e-6)
+        assert not found.arrays[f"checkpoints.10.{name}"].allclose(found.arrays[f"{name}.weights"], atol=1e-3)
+    assert found.stations[-1].id == "checkpoints"
+
+
+def test_what_cannot_be_explained(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    config = ModelConfig(**SMALL, **layers_of("encoder_decoder"))
+    run = write_run(tmp_path / "run", tokenizer, config)
+    with pytest.raises(DataError, match="the text is blank"):
+        explained(run, "  \t ")
+    with pytest.raises(DataError, match=r"has \d+ pieces, but this model reads at most 39; give a shorter sentence"):
+        explained(run, "a dog sees the house " * 8)

@@ -1,0 +1,84 @@
+"""Watched searches: they find what searches find, and what they kept and cut is written down as it was."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tfm.data.padding import pad_sources
+from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from tfm.seq2seq.decoding.beam import Beam
+from tfm.seq2seq.decoding.fast import FastTransformer
+from tfm.seq2seq.decoding.greedy import Greedy
+from tfm.seq2seq.decoding.sampling import Sample
+from tfm.seq2seq.decoding.search import Search, Task
+from tfm.seq2seq.explain.searches import Extension, watch
+from tfm.seq2seq.model import Transformer
+
+TASK = Task([12], BOS_ID, EOS_ID, keys=["0.0"])
+
+
+@pytest.fixture(scope="module")
+def src(tokenizer: Tokenizer) -> Tensor:
+    return torch.from_numpy(pad_sources([tokenizer.src.encode("my sister finds two apples")]))
+
+
+@pytest.fixture(scope="module")
+def predict(model: Transformer, tokenizer: Tokenizer, src: Tensor) -> Callable[[Tensor], Tensor]:
+    def next_logits(ids: Tensor) -> Tensor:
+        logits = model(src.expand(ids.size(0), -1), ids)[:, -1]
+        return logits.index_fill(1, torch.tensor(tokenizer.tgt.forbidden_ids()), float("-inf"))
+
+    return torch.inference_mode()(next_logits)
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(1), Beam(4, n_best=4), Sample(samples=3, seed=4)], ids=str)
+@torch.inference_mode()
+def test_a_watched_search_finds_what_it_finds_unwatched(
+    search: Search, model: Transformer, tokenizer: Tokenizer, src: Tensor, predict: Callable[[Tensor], Tensor]
+) -> None:
+    fast = FastTransformer(model, tokenizer.tgt.forbidden_ids())
+    expected = search(fast, fast.encode(src), TASK)[0]
+    found, _ = watch(search, predict, TASK)
+    assert [one.ids for one in found] == [one.ids for one in expected]
+    torch.testing.assert_close([one.log_prob for one in found], [one.log_prob for one in expected], atol=1e-4, rtol=0)
+
+
+def path(extensions: list[Extension], number: int) -> list[int]:
+    """The tokens of a hypothesis."""
+    one = extensions[number]
+    return [*(path(extensions, one.parent) if one.parent is not None else []), one.token]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@torch.inference_mode()
+def test_what_a_beam_kept_and_cut(size: int, predict: Callable[[Tensor], Tensor]) -> None:
+    hypotheses, extensions = watch(Beam(size, n_best=size), predict, TASK)
+    last = max(one.position for one in extensions)
+    for number, one in enumerate(extensions):
+        tokens = path(extensions, number)
+        assert len(tokens) == one.position + 1
+        if one.parent is not None:
+            assert extensions[one.parent].fate == "kept"
+            assert one.total == pytest.approx(extensions[one.parent].total + one.log_prob, abs=1e-4)
+        before = torch.tensor([[BOS_ID, *tokens[:-1]]])
+        log_prob = predict(before)[0].log_softmax(dim=0)[one.token].item()
+        assert one.log_prob == pytest.approx(log_prob, abs=1e-4)
+    for position in range(last):
+        here = [one for one in extensions if one.position == position]
+        assert sum(one.fate == "kept" for one in here) == size
+        assert len(here) == len({(one.parent, one.token) for one in here}) == 2 * size
+        worst_kept = min(one.total for one in here if one.fate == "kept")
+        assert all(one.total <= worst_kept for one in here if one.fate == "cut" and one.token != EOS_ID)
+    ended = {tuple(path(extensions, n)[:-1]) for n, one in enumerate(extensions) if one.fate == "ended"}
+    assert {tuple(one.ids) for one in hypotheses if len(one.ids) < 11} <= ended
+
+
+@torch.inference_mode()
+def test_a_prefix_is_kept_even_where_it_is_unlikely(predict: Callable[[Tensor], Tensor]) -> None:
+    unlikely = predict(torch.tensor([[BOS_ID]]))[0].topk(50).indices[-1].item()
+    task = Task([12], BOS_ID, EOS_ID, prefixes=[[int(unlikely)]])
+    _, extensions = watch(Beam(2), predict, task)
+    first = [one for one in extensions if one.position == 0]
+    assert next(one.token for one in first if one.fate == "kept") == unlikely
