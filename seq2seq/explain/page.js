@@ -157,6 +157,8 @@ function readouts(canvas, values, columns) {
 }
 
 const piece = (axis, i) => data.axes[axis][i].text;
+/** The name of a row: where the target looks at the source, what the step writes says more than what it has read. */
+const rowName = (rows, columns, i) => (rows === "tgt" && columns === "src" ? data.written[i].text : piece(rows, i));
 const label = (view, extra = "") =>
   element("p", { class: "label" }, element("span", {}, element("b", {}, view.label), extra ? ` ${extra}` : ""));
 
@@ -226,7 +228,7 @@ const views = {
         return cell;
       });
       if (isShare) cells.push(element("td", { class: "sum" }, number(values.reduce((a, b) => a + b, 0), 2)));
-      const head = element("th", { scope: "row" }, element("button", { type: "button", onclick: () => select(view.rows, i) }, piece(view.rows, i)));
+      const head = element("th", { scope: "row" }, element("button", { type: "button", onclick: () => select(view.rows, i) }, rowName(view.rows, view.columns, i)));
       return element("tr", { class: i === position(view.rows) ? "is-row" : "" }, head, ...cells);
     });
     const table = element("table", { class: "matrix" },
@@ -353,19 +355,19 @@ function coloured(pieces, probabilities) {
 
 function heatPicture(map, rows, columns, names) {
   const [H, T, S] = map.shape;
-  const cell = names ? 26 : 8, left = names ? 120 : 0, top = names ? 110 : 0;
-  const picture = svg("svg", { viewBox: `0 0 ${left + S * cell} ${top + T * cell}` });
+  const cell = names ? 26 : 8, left = names ? 120 : 0, top = names ? 110 : 0, right = names ? 60 : 0;
+  const picture = svg("svg", { viewBox: `0 0 ${left + S * cell + right} ${top + T * cell}` });
   const values = map.values.subarray(map.head * T * S, (map.head + 1) * T * S);
   for (let t = 0; t < T; t++)
     for (let s = 0; s < S; s++) {
       const square = svg("rect", { x: left + s * cell, y: top + t * cell, width: cell, height: cell, fill: css(share(values[t * S + s])) });
-      if (names) square.append(svg("title", {}, `${spoken(piece(rows, t))} looks at ${spoken(piece(columns, s))}: ${number(values[t * S + s])}`));
+      if (names) square.append(svg("title", {}, `${spoken(rowName(rows, columns, t))} looks at ${spoken(piece(columns, s))}: ${number(values[t * S + s])}`));
       picture.append(square);
     }
   if (names) {
-    for (let t = 0; t < T; t++) picture.append(svg("text", { x: left - 8, y: top + t * cell + 17, "text-anchor": "end", "font-size": 13 }, piece(rows, t)));
+    for (let t = 0; t < T; t++) picture.append(svg("text", { x: left - 8, y: top + t * cell + 17, "text-anchor": "end", "font-size": 13 }, rowName(rows, columns, t)));
     for (let s = 0; s < S; s++) picture.append(svg("text", { x: 0, y: 0, "font-size": 13, transform: `translate(${left + s * cell + 17} ${top - 8}) rotate(-60)` }, piece(columns, s)));
-    picture.setAttribute("width", left + S * cell);
+    picture.setAttribute("width", left + S * cell + right);
   } else picture.append(svg("rect", { width: S * cell, height: T * cell, fill: "none", stroke: "currentColor", "stroke-opacity": 0.4 }));
   return picture;
 }
@@ -493,7 +495,7 @@ function chips(name, items, current, choose) {
     const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!move) return;
     event.preventDefault();
-    const next = Math.max(0, Math.min(items.length - 1, current + move));
+    const next = Math.max(0, Math.min(items.length - 1, made.indexOf(document.activeElement) + move));
     choose(next);
     document.getElementById(`${name}-${next}`)?.focus();
   });
@@ -611,7 +613,7 @@ document.getElementById("theme").addEventListener("click", () => { applyTheme(do
 dark.addEventListener("change", () => { applyTheme(dark.matches ? "dark" : "light"); header(); controls(); draw(); });
 if (matchMedia("(max-width: 56rem)").matches) document.getElementById("nav").open = false;
 Object.assign(state, data.begin ?? {});
-if (joint) state.token = prefix + state.step;
+if (joint && !state.token) state.token = prefix + state.step;
 header();
 build();
 controls();

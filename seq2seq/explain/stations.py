@@ -287,7 +287,7 @@ def _self_attention(
         "Every query meets every key",
         "The product of a query and a key is large where the two point the same way. Row i holds the products of query"
         " i with all keys.",
-        r"\mathbf{Q}\mathbf{K}^\top \qquad (\mathbf{Q}\mathbf{K}^\top)_{ij} = \mathbf{q}_i \cdot \mathbf{k}_j",
+        r"\mathbf{Q}\mathbf{K}^T \qquad (\mathbf{Q}\mathbf{K}^T)_{ij} = \mathbf{q}_i \cdot \mathbf{k}_j",
         "(Q K^T)_ij = q_i · k_j",
         ((f"Q K^T: n × n = {n} × {n}", "a number for each pair of positions"),),
         _cite("section 3.2.1", ("Yang 2024a", "Scaled Dot-Product Attention"), "Peng 2023"),
@@ -300,7 +300,7 @@ def _self_attention(
         "Divided by the root of d_k",
         "The sum of d_k products grows with d_k. Without the division the softmax would give nearly all to one"
         " position, and hardly learn.",
-        r"\mathbf{S} = \frac{\mathbf{Q}\mathbf{K}^\top}{\sqrt{d_k}}",
+        r"\mathbf{S} = \frac{\mathbf{Q}\mathbf{K}^T}{\sqrt{d_k}}",
         "S = Q K^T / sqrt(d_k)",
         ((f"sqrt(d_k) = sqrt({dk}) = {dk**0.5:.4g}", "what all numbers are divided by"),),
         _cite("section 3.2.1, equation 1", ("Yang 2024a", "Scaled Dot-Product Attention"), "Peng 2023", "Zhou n.d."),
@@ -539,7 +539,7 @@ def _decoder_layer(sizes: Sizes) -> Iterator[Station]:
         part,
         "Cross-attention: where each step looks",
         "Rows are steps of the output, columns are pieces of the source. Each row adds up to 1.",
-        r"\mathbf{A} = \operatorname{softmax}\left(\frac{\mathbf{Q}\mathbf{K}^\top}{\sqrt{d_k}}\right)",
+        r"\mathbf{A} = \operatorname{softmax}\left(\frac{\mathbf{Q}\mathbf{K}^T}{\sqrt{d_k}}\right)",
         "A = softmax(Q K^T / sqrt(d_k))",
         ((f"A: m × n = {m} × {n}", "shares of the source for each step"),),
         _cite("section 3.2.3", ("Yang 2024a", "Decoder Block"), "Yang 2024b", ("Zhou n.d.", "Decoder")),
