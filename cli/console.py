@@ -11,6 +11,11 @@ _PLAIN_INTERVAL = 30.0
 """Seconds between two lines of progress where stderr is not a terminal."""
 
 
+def visible(text: str) -> str:
+    """A text as a terminal may show it: whatever could move its cursor or change its colours is spelt out."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 class Bar:
     """Progress of one long piece of work: a tqdm bar on a terminal, now and then a line elsewhere."""
 
@@ -64,6 +69,7 @@ class Console:
 
         That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
         """
+        text = visible(text)
         with contextlib.suppress(OSError):
             if self.terminal:
                 from tqdm import tqdm

@@ -1,6 +1,7 @@
 """`tfm info`: what a run is and how far it has come."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from .options import Debug, Json, Run
@@ -10,7 +11,7 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     """Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help."""
     del debug
     from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console
+    from .console import Console, visible
     from .libraries import importing
     from .runs import find_run
 
@@ -21,18 +22,24 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     if json_:
         print(json.dumps(description, ensure_ascii=False))
         return
+    for line in _lines(description):
+        print(visible(line))
+
+
+def _lines(description: dict[str, Any]) -> Iterator[str]:
     for key, value in description.items():
         if key == "checkpoints":
-            print("checkpoints")
+            yield "checkpoints"
             for checkpoint in value:
-                print("  " + _checkpoint_line(checkpoint))
+                yield "  " + _checkpoint_line(checkpoint)
         elif key == "verdict":
-            print("verdict\n" + "\n".join(f"  {line}" for line in value))
+            yield "verdict"
+            yield from (f"  {line}" for line in value)
         elif isinstance(value, dict):
             known = {name: item for name, item in value.items() if item is not None}
-            print(f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in known.items()))
+            yield f"{key:<12} " + ", ".join(f"{name} {item}" for name, item in known.items())
         elif value is not None:
-            print(f"{key:<12} {value:,}" if isinstance(value, int) else f"{key:<12} {value}")
+            yield f"{key:<12} {value:,}" if isinstance(value, int) else f"{key:<12} {value}"
 
 
 def _checkpoint_line(checkpoint: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 import difflib
 import io
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -13,6 +15,8 @@ from ..data.errors import UsageError
 from .run import RunConfig
 
 _MAX_CONFIG_BYTES = 64_000
+_DEEPEST = 20
+"""Brackets in each other; a configuration needs one."""
 Tree = dict[str, Any]
 
 
@@ -104,7 +108,7 @@ def parse_assignment(assignment: str) -> Tree:
         raise UsageError(f"--set takes section.key=value, such as training.learning_rate=0.001, not {assignment!r}")
     tree = {section: {name: _parse_yaml(f"value: {value}", f"--set {assignment}")["value"]}}
     try:
-        _adapter().validate_python(tree)
+        _strictly(tree)
     except ValidationError as error:
         # Whether a value suits the other values can only be told of the whole configuration.
         details = [detail for detail in error.errors() if detail["type"] != "value_error"]
@@ -135,6 +139,8 @@ def _parse_yaml(text: str, name: str) -> Tree:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.events import AliasEvent
 
+    if _looks_deep(text):
+        raise UsageError(f"{name}: nested too deeply for a configuration")
     yaml = YAML(typ="safe", pure=True)
     try:
         if any(isinstance(event, AliasEvent) for event in yaml.parse(text)):
@@ -155,6 +161,15 @@ def _parse_yaml(text: str, name: str) -> Tree:
     return tree
 
 
+def _looks_deep(text: str) -> bool:
+    """Whether brackets or dashes stand in each other so deeply that reading them would take minutes."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST or bool(re.search(rf"(?:[-?:]\s+){{{_DEEPEST}}}", text))
+
+
 def _line_numbers(text: str) -> dict[tuple[str, ...], int]:
     """Line of each key, by its path; two levels are all a configuration has."""
     from ruamel.yaml import YAML
@@ -173,9 +188,17 @@ def _validate(tree: Tree, name: str, lines: dict[tuple[str, ...], int]) -> RunCo
     from pydantic import ValidationError
 
     try:
-        return _adapter().validate_python(tree)
+        return _strictly(tree)
     except ValidationError as error:
         raise _usage_error(error.errors(), name, lines) from error
+
+
+def _strictly(tree: Tree) -> RunConfig:
+    """The configuration of some settings, none of them converted: '10' and true are no numbers.
+
+    pydantic takes a dictionary for a dataclass in strict mode where it reads JSON, so that is what it gets.
+    """
+    return _adapter().validate_json(json.dumps(tree, default=str), strict=True)
 
 
 @cache

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
 from .errors import DirectoryInUse, EnvironmentFault
+from .untrusted import read_plain
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
@@ -67,12 +68,17 @@ def write_file(path: Path, content: bytes) -> None:
         EnvironmentFault: Disk full, permission denied, and so on.
     """
     try:
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=_no_link) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise fault("write", path, error) from error
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Opens a file of ours, and never what a link of its name points to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -176,6 +182,9 @@ def remove_debris(directory: Path) -> None:
         remove_tree(path)
 
 
+_MAX_LOG_BYTES = 1_000_000_000
+
+
 class LineLog:
     """A text file that grows by whole lines and can be cut back (metrics.jsonl, timing.jsonl).
 
@@ -215,8 +224,8 @@ class LineLog:
         if not self.path.exists():
             return []
         records: list[dict[str, Any]] = []
-        for line in self.path.read_bytes().split(b"\n"):
-            with contextlib.suppress(ValueError):
+        for line in read_plain(self.path, _MAX_LOG_BYTES).split(b"\n"):
+            with contextlib.suppress(ValueError, RecursionError):
                 record = json.loads(line)
                 if isinstance(record, dict):
                     records.append(record)

@@ -21,6 +21,7 @@ from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
 from .reservoir import Reservoir
+from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
@@ -186,7 +187,7 @@ class Tokenizer:
         if not directory.is_dir():
             raise ModelError(f"{directory} is not a tokenizer directory; make one with tfm tokenize")
         try:
-            description = json.loads(_read(directory / _DESCRIPTION))
+            description = parse_object(read_plain(directory / _DESCRIPTION, MAX_JSON_BYTES), directory / _DESCRIPTION)
             version, models = description["format"], dict(description["models"])
             kind, joint = str(description["type"]), bool(description["joint"])
         except (ValueError, KeyError, TypeError) as error:
@@ -198,21 +199,12 @@ class Tokenizer:
         vocabularies: dict[str, Vocabulary] = {}
         for side in ("tokenizer",) if joint else ("src", "tgt"):
             path = directory / f"{side}.model"
-            model = _read(path)
+            model = read_plain(path, _MAX_MODEL_BYTES)
             if sha256_bytes(model) != models.get(path.name):
                 raise ModelError(f"{path} is damaged (its sha256 is not the one in {_DESCRIPTION})")
             vocabularies[side] = Vocabulary(model)
         shared = vocabularies.get("tokenizer")
         return cls(shared or vocabularies["src"], shared or vocabularies["tgt"], kind)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > _MAX_MODEL_BYTES:
-            raise ModelError(f"{path} is larger than a tokenizer file can be")
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from error
 
 
 def build_tokenizer(

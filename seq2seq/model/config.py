@@ -4,8 +4,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Never, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
-_LARGEST = 10_000_000
+_LARGEST = 1_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
+_LONGEST = 100_000
+"""Of a sequence: a table of so many positions still fits into memory."""
+_DEEPEST = 1_000
+"""Layers of a stack."""
 Architecture = Literal["encoder_decoder", "decoder_only", "encoder_only"]
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
@@ -92,8 +96,9 @@ class ModelConfig:
         problems: list[str] = []
         for name in _SIZES:
             size, least = getattr(self, name), 2 if name == "max_seq_len" else 1
-            if size is not None and not least <= size <= _LARGEST:
-                bound = f"at least {least}" if size < least else f"at most {_LARGEST}"
+            most = _LONGEST if name == "max_seq_len" else _LARGEST
+            if size is not None and not least <= size <= most:
+                bound = f"at least {least}" if size < least else f"at most {most}"
                 problems.append(f"{name} must be {bound}, but is {size}")
         problems += self._wrong_layers()
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
@@ -123,8 +128,8 @@ class ModelConfig:
         for name in ("num_encoder_layers", "num_decoder_layers"):
             count = getattr(self, name)
             if name in _STACKS[self.architecture]:
-                if not 1 <= count <= _LARGEST:
-                    bound = "at least 1" if count < 1 else f"at most {_LARGEST}"
+                if not 1 <= count <= _DEEPEST:
+                    bound = "at least 1" if count < 1 else f"at most {_DEEPEST}"
                     problems.append(f"{name} must be {bound}, but is {count}")
             elif count != 0:
                 problems.append(f"{name} must be 0, for {self.architecture} has none, but is {count}")

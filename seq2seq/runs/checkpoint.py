@@ -12,7 +12,6 @@ Every file is hashed before it is parsed, and the bytes that were hashed are the
 needs torch, so that the command line can look at a run without waiting for it; `weights` turns the files into tensors.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -21,12 +20,18 @@ from typing import Any, Literal
 
 from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, sha256_bytes, staged_directory, write_file
+from ...data.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from ..decoding.config import DecodingConfig
 from ..model.config import ModelConfig, unknown
+from ..training.progress import Progress
 
 FORMAT_VERSION = 1
-_MAX_JSON_BYTES = 1_000_000
+MAX_TENSORS_BYTES = 20_000_000_000
+"""Largest file of tensors."""
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
+_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors")
+_MOST_PIECES = 10_000_000
+"""Of a vocabulary."""
 _STEP_NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -122,38 +127,41 @@ def read_file(directory: Path, name: str) -> bytes:
     Raises:
         ModelError: Missing, a link, damaged, or not listed in the manifest.
     """
-    try:
-        entry = _manifest(directory)[name]
-    except KeyError as error:
-        raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
-    content = _plain_file(directory / name)
-    if len(content) != entry.get("size") or sha256_bytes(content) != entry.get("sha256"):
+    entry = listed(directory, name)
+    content = read_plain(directory / name, MAX_TENSORS_BYTES if name.endswith(".safetensors") else MAX_JSON_BYTES)
+    if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
         raise ModelError(f"{directory / name} is damaged (its sha256 is not the one in manifest.json)")
     return content
 
 
+def listed(directory: Path, name: str) -> dict[str, Any]:
+    """What the manifest says of a file: its `size` and its `sha256`.
+
+    Raises:
+        ModelError: Nothing, or the manifest is damaged.
+    """
+    try:
+        return _manifest(directory)[name]
+    except KeyError as error:
+        raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
+
+
 def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
+    """Size and hash of each file that a checkpoint may have."""
     path = directory / "manifest.json"
-    try:
-        manifest = json.loads(_plain_file(path, _MAX_JSON_BYTES))
-        if (version := manifest["format"]) != FORMAT_VERSION:
-            raise ModelError(
-                f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm"
-            )
-        return {name: dict(entry) for name, entry in manifest["files"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelError(f"{path} is damaged") from error
+    manifest = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    if (version := manifest.get("format")) != FORMAT_VERSION and isinstance(version, int):
+        raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not all(_is_entry(entry) for entry in files.values()):
+        raise ModelError(f"{path} is damaged")
+    if strangers := [name for name in files if name not in _FILES]:
+        raise ModelError(f"{path} lists {strangers[0][:40]!r}, which no checkpoint has")
+    return files
 
 
-def _plain_file(path: Path, max_bytes: int | None = None) -> bytes:
-    try:
-        if path.is_symlink():
-            raise ModelError(f"{path} is a symbolic link; a checkpoint holds plain files")
-        if max_bytes is not None and path.stat().st_size > max_bytes:
-            raise ModelError(f"{path} is larger than such a file can be")
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from error
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("sha256"), str) and type(entry.get("size")) is int
 
 
 def damage(directory: Path) -> str:
@@ -173,28 +181,38 @@ def read_description(directory: Path) -> ModelDescription:
         ModelError: Damaged, or made by a newer tfm.
     """
     path = directory / "model.json"
+    content = parse_object(read_file(directory, "model.json"), path)
+    if content.get("format") != FORMAT_VERSION or content.keys() - {field.name for field in fields(ModelDescription)}:
+        maker = str(content.get("tfm_version"))[:40]
+        raise ModelError(f"{path} was made by tfm {maker}, which this tfm cannot read; upgrade")
+    check_fields(content, ModelDescription, path)
     try:
-        content = json.loads(read_file(directory, "model.json"))
-        unknown = set(content) - {field.name for field in fields(ModelDescription)}
-        if content.get("format") != FORMAT_VERSION or unknown:
-            raise ModelError(
-                f"{path} was made by tfm {content.get('tfm_version')}, which this tfm cannot read; upgrade"
-            )
         description = ModelDescription(**content)
+        check_fields(description.model, ModelConfig, path)
+        check_fields(description.decoding, DecodingConfig, path)
         description.model_config()
         description.decoding_config()
     except (ValueError, TypeError) as error:
         raise ModelError(f"{path} is damaged: {error}") from error
+    if not 0 <= description.src_vocab_size <= _MOST_PIECES or not 0 < description.tgt_vocab_size <= _MOST_PIECES:
+        raise ModelError(f"{path} is damaged: no vocabulary has so many pieces")
     return description
 
 
 def read_state(directory: Path) -> dict[str, Any]:
-    """`state.json` of a checkpoint.
+    """`state.json` of a checkpoint: at least a score, a number of steps, and where training stands.
 
     Raises:
         ModelError: Damaged.
     """
-    try:
-        return json.loads(read_file(directory, "state.json"))
-    except ValueError as error:
-        raise ModelError(f"{directory / 'state.json'} is damaged: {error}") from error
+    path = directory / "state.json"
+    state = parse_object(read_file(directory, "state.json"), path)
+    progress = state.get("progress")
+    if not isinstance(progress, dict) or type(progress.get("step")) is not int or progress["step"] < 0:
+        raise ModelError(f"{path} is damaged: it does not say at which step training stands")
+    check_fields(progress, Progress, path)
+    if not all(
+        value is None or type(value) in (int, float) for value in map(state.get, ("score", "loss", "max_steps"))
+    ):
+        raise ModelError(f"{path} is damaged: a score, a loss and a number of steps are numbers")
+    return state

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ...configs import RunConfig, load_config, parse_config, render_config
 from ...data.errors import ModelError, UsageError
 from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
+from ...data.untrusted import refuse_links
 from .checkpoint import checkpoint_name, checkpoint_step, damage, read_state
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class RunDirectory:
 
         Raises:
             DirectoryInUse: Another process holds it.
+            ModelError: Something in it is a link, through which other files would be written or removed.
         """
+        refuse_links(self.path)
         return DirectoryLock(self.path)
 
     def remove_debris(self) -> None:
@@ -268,7 +271,7 @@ class RunDirectory:
                 states[directory] = read_state(directory)
             except ModelError as error:
                 problems[directory] = str(error)
-        return _best_first(states) + [path for path, state in states.items() if state.get("score") is None]
+        return _best_first(states) + [path for path, state in states.items() if not _is_scored(state)]
 
     def prune(self, *, keep: int) -> None:
         """Removes old checkpoints: all but the newest `keep` and the best of them all.
@@ -313,13 +316,19 @@ def _best_first(states: Mapping[Path, dict[str, Any]]) -> list[Path]:
     Args:
         states: What `state.json` of each says. Those of earlier versions have no loss.
     """
-    scored = {path: state for path, state in states.items() if state.get("score") is not None}
+    scored = {path: state for path, state in states.items() if _is_scored(state)}
 
     def rank(path: Path) -> tuple[float, float, int]:
         loss = scored[path].get("loss")
         return -scored[path]["score"], math.inf if loss is None else loss, checkpoint_step(path)
 
     return sorted(scored, key=rank)
+
+
+def _is_scored(state: dict[str, Any]) -> bool:
+    """Whether a validation gave the checkpoint a score that can be compared with others."""
+    score = state.get("score")
+    return score is not None and math.isfinite(score)
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:

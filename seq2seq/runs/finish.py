@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 from ...data.errors import ModelError, UsageError
 from ...data.files import remove_tree, replace_json
+from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..training.config import parse_duration
 from ..training.schedule import Finish
 from .directory import RunDirectory
@@ -77,9 +78,9 @@ class Finishing:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         try:
-            content = json.loads(run.finish.read_text(encoding="utf-8")) if run.finish.exists() else []
+            content = json.loads(read_plain(run.finish, MAX_JSON_BYTES)) if run.finish.exists() else []
             self._decided = [Finish(**finish) for finish in content]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ModelError(f"{run.finish} is damaged: when the run is to finish is not known; remove it") from error
 
     def after(self, step: int) -> Finish | None:
@@ -105,12 +106,13 @@ class Finishing:
 
     def request(self) -> Request | None:
         """What is asked and not decided yet."""
-        if not self._run.finish_request.exists():
+        path = self._run.finish_request
+        if not path.exists():
             return None
         try:
-            request = Request(**json.loads(self._run.finish_request.read_text(encoding="utf-8")))
+            request = Request(**parse_object(read_plain(path, MAX_JSON_BYTES), path))
             return replace(parse_request(request.text), asked=float(request.asked))
-        except (ValueError, TypeError, AttributeError, UsageError):  # somebody else wrote it
+        except (ValueError, TypeError, AttributeError, UsageError, ModelError):  # somebody else wrote it
             self.forget_request()
             return None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ...configs import RunConfig
 from ...data.errors import InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
@@ -16,6 +17,7 @@ from ..interrupts import Interrupts
 from ..parallel.follower import Start
 from ..parallel.ranks import joined
 from ..reporter import Quiet, Reporter
+from ..training.loop import lower_rates
 from ..training.optimizer import MovingAverage
 from ..training.progress import Progress
 from ..training.schedule import length_matters_after, same_up_to
@@ -330,10 +332,25 @@ class Leader:
         tensors = {"model": model_tensors(self.model), "optimizer": self.trainer.optimizer.tensors(self.model)}
         if self.trainer.average is not None:
             tensors["ema"] = self.trainer.average.tensors()
+        self._refuse_broken(tensors)
         self.log.sync()
         write_checkpoint(target, tensors=tensors, description=self.description, state=state)
         self.run.verified(target)
         self.run.prune(keep=self.config.keep_checkpoints)
+
+    def _refuse_broken(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        """Refuses to save what no training can go on from.
+
+        Raises:
+            TrainingDiverged: A weight, a moment or an average is not a finite number.
+        """
+        for name, group in tensors.items():
+            for key, tensor in group.items():
+                if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+                    raise TrainingDiverged(
+                        f"training diverged at step {self.progress.step:,}: {key} ({name}) is not finite; try a new"
+                        f" --run with {lower_rates(self.config)}"
+                    )
 
     def _environment(self) -> dict[str, Any]:
         """What bit-identical results depend on besides the code and the data."""

@@ -13,15 +13,15 @@ A run that is told to finish (see `finish`) lets its learning rate fall from the
 """
 
 import contextlib
-import json
 import statistics
 import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from ...data.errors import UsageError
+from ...data.errors import ModelError, UsageError
 from ...data.files import replace_json
+from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..reporter import Reporter
 from ..training.config import TrainingConfig, parse_duration
 from ..training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to
@@ -145,7 +145,9 @@ class Plan:
     def _decided(self, step: int, max_time: str) -> int | None:
         """What the time limit came to at an earlier start; None if that has still to be measured."""
         if self._run.plan.exists():
-            decided = json.loads(self._run.plan.read_text())
+            decided = parse_object(read_plain(self._run.plan, MAX_JSON_BYTES), self._run.plan)
+            if not isinstance(decided.get("max_time"), str) or type(decided.get("max_steps")) is not int:
+                raise ModelError(f"{self._run.plan} is damaged: it does not say how many steps the time was; remove it")
             if decided["max_time"] == max_time:
                 return decided["max_steps"]
             if step:

@@ -4,13 +4,14 @@ Nothing here changes the weights. Validation alone decides something: when the l
 (`training.patience`), and whether the run ends early (`training.early_stopping`).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...data.errors import Interrupted, InterruptedAtOnce
+from ...data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
 from ..parallel.ranks import Ranks
-from ..training.loop import Trainer, UpdateFigures
+from ..training.loop import Trainer, UpdateFigures, lower_rates
 from .plan import Plan
 
 
@@ -132,6 +133,11 @@ class Session:
             self._save()
             raise
         score, loss = (None, None) if result is None else (result["score"], result.get("loss"))
+        if loss is not None and not math.isfinite(loss):
+            raise TrainingDiverged(
+                f"training diverged at step {progress.step:,}: the validation gave no finite loss; try a new --run with"
+                f" {lower_rates(self.config)}"
+            )
         progress.count_validation(score, loss, self.config.early_stopping)
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})

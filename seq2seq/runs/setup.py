@@ -4,7 +4,6 @@
 anew, a run that was stopped might go on in another precision, and not be, bit for bit, the one that was not stopped.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...data.errors import UsageError
+from ...data.errors import ModelError, UsageError
 from ...data.files import replace_json
+from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from ..parallel.division import Division, affordable_ranks, divide, part_overhead
 from ..parallel.ranks import Ranks, started_by_torchrun, using_threads
@@ -74,12 +74,12 @@ class Setup:
 def read_setup(run: RunDirectory) -> Setup | None:
     """The setup that a run keeps; None if it keeps none, or it cannot be understood."""
     try:
-        content = json.loads(run.setup.read_text(encoding="utf-8"))
+        content = parse_object(read_plain(run.setup, MAX_JSON_BYTES), run.setup)
         rates = {name: Rates(**rates) for name, rates in content.pop("rates").items()}
         setup = Setup(division=Division(**content.pop("division")), rates=rates, **content)
         known = {setup.precision, setup.muon_precision} <= DTYPES.keys()
         return setup if known and min(asdict(setup.division).values()) >= 1 else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ModelError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...data.errors import UsageError
-from ...data.tokenizer import Tokenizer
+import torch
+
+from ...data.errors import ModelError, UsageError
+from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from ..device import pick_device
+from ..model.encoder_only import EncoderOnly
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
 from .weights import Machine, load_model
@@ -53,6 +56,11 @@ def load_run(
     directory = RunDirectory(run)
     found = directory.find_checkpoint(checkpoint, warn=warn)
     model, description = load_model(found, device=pick_device(device))
+    if not answers(model):
+        raise ModelError(
+            f"{found}: with these weights the model gives no finite numbers: the training diverged; use another"
+            " --checkpoint, or train anew with a lower learning rate"
+        )
     if purpose is not None:
         description.require(purpose, run)
     if purpose == "sentence encoder" and _guesses(directory):
@@ -60,7 +68,20 @@ def load_run(
             f"{run} learned to guess hidden words (masked_lm): its vectors do not yet show which sentences mean the"
             f" same; train it on pairs: tfm train --init-from {directory.quoted} --run NEW .."
         )
-    return TrainedRun(found, model, description, directory.load_tokenizer(description.tokenizer_sha256))
+    tokenizer = directory.load_tokenizer(description.tokenizer_sha256)
+    for vocabulary, size in ((tokenizer.src, description.src_vocab_size), (tokenizer.tgt, description.tgt_vocab_size)):
+        if size and len(vocabulary) != size:
+            raise ModelError(f"{directory.tokenizer} has {len(vocabulary):,} pieces, but {found} was made for {size:,}")
+    return TrainedRun(found, model, description, tokenizer)
+
+
+@torch.inference_mode()
+def answers(model: Machine) -> bool:
+    """Whether a model gives finite numbers for the shortest input there is."""
+    device = next(model.parameters()).device
+    eos, bos = (torch.tensor([[token]], device=device) for token in (EOS_ID, BOS_ID))
+    found = model.embed(eos) if isinstance(model, EncoderOnly) else model(eos, bos)
+    return bool(found.isfinite().all())
 
 
 def _guesses(run: RunDirectory) -> bool:

@@ -13,11 +13,12 @@ from torch.overrides import TorchFunctionMode
 
 from ...data.errors import ModelError
 from ...data.files import json_bytes
+from ...data.untrusted import parse_object, read_beginning
 from ..model.config import unknown
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
 from ..model.encoder_only import EncoderOnly
-from .checkpoint import ModelDescription, read_description, read_file, write_files
+from .checkpoint import ModelDescription, listed, read_description, read_file, write_files
 
 
 def write_checkpoint(
@@ -78,9 +79,15 @@ def load_weights(model: nn.Module, directory: Path, name: str) -> None:
                     f"{directory / name}.safetensors: {key} has shape {tuple(tensors[key].shape)},"
                     f" model.json describes {tuple(parameter.shape)}"
                 )
+            if not bool(tensors[key].isfinite().all()):
+                raise ModelError(
+                    f"{directory / name}.safetensors: {key} holds numbers that are not finite: the training diverged;"
+                    " use another --checkpoint"
+                )
             parameter.copy_(tensors[key])
 
 
+_MAX_HEADER_BYTES = 10_000_000
 _DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
 
 
@@ -124,6 +131,45 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def check_shapes(directory: Path, description: ModelDescription) -> None:
+    """Compares the header of a checkpoint's weights with the model described, before memory is taken for either.
+
+    Raises:
+        ModelError: Names, shapes or types of numbers differ.
+    """
+    path = directory / f"{description.weights}.safetensors"
+    listed(directory, path.name)
+    found = _header(path)
+    layers = description.model_config()
+    if max(layers.num_encoder_layers, layers.num_decoder_layers) > len(found):
+        raise ModelError(f"{path} does not hold the weights that model.json describes")
+    with torch.device("meta"), _Undrawn():
+        expected = {name: list(tensor.shape) for name, tensor in model_tensors(build_model(description)).items()}
+    if found.keys() != expected.keys():
+        raise ModelError(f"{path} does not hold the weights that model.json describes")
+    for name, shape in expected.items():
+        if found[name].get("shape") != shape:
+            raise ModelError(f"{path}: {name} has shape {_shape(found[name])}, model.json describes {tuple(shape)}")
+        if found[name].get("dtype") != "F32":
+            raise ModelError(f"{path}: {name} has numbers of type {found[name].get('dtype')}, but weights are F32")
+
+
+def _shape(entry: dict[str, Any]) -> str:
+    shape = entry.get("shape")
+    return str(tuple(shape))[:60] if isinstance(shape, list) else "none"
+
+
+def _header(path: Path) -> dict[str, dict[str, Any]]:
+    """What a file of tensors says of them: its first 8 bytes are the length of the JSON object that follows."""
+    start = read_beginning(path, 8)
+    content = read_beginning(path, 8 + min(int.from_bytes(start, "little"), _MAX_HEADER_BYTES))[8:]
+    header = parse_object(content, path)
+    header.pop("__metadata__", None)
+    if not all(isinstance(entry, dict) for entry in header.values()):
+        raise ModelError(f"{path} is damaged")
+    return header
+
+
 def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Machine, ModelDescription]:
     """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
 
@@ -131,6 +177,9 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
         ModelError: The checkpoint is damaged.
     """
     description = read_description(directory)
+    if description.weights not in ("model", "ema"):
+        raise ModelError(f"{directory / 'model.json'} is damaged: weights cannot be {description.weights[:40]!r}")
+    check_shapes(directory, description)
     with _Undrawn():
         model = build_model(description)
     load_weights(model, directory, description.weights)

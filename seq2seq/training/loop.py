@@ -103,12 +103,12 @@ class Trainer:
         if self.progress.bad_updates >= MAX_BAD_UPDATES:
             raise TrainingDiverged(
                 f"training diverged at step {step:,} (learning rate {rate:.3g}): loss or gradient is not finite;"
-                f" try a new --run with {_lower_rates(self.config)}"
+                f" try a new --run with {lower_rates(self.config)}"
             )
         return False
 
 
-def _lower_rates(config: TrainingConfig) -> str:
+def lower_rates(config: TrainingConfig) -> str:
     """The flags for a tenth of the rates."""
     rates = {"learning_rate": config.learning_rate}
     if config.optimizer == "muon":

@@ -519,3 +519,29 @@ def test_torchrun_is_not_left_out_of_a_command_to_repeat(monkeypatch: pytest.Mon
     assert _command_line() == ": tfm train --run 'my run'"
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert _command_line() == ""
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tfm: Tfm, corpus: Path) -> None:
+    """The first rates are so high that the weights leave all bounds before a validation looks at them."""
+    flags = [*FILES, "--run", "r", "--max-steps", 200, *TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1"]
+    wild = ["--set", "training.learning_rate=1.0e+38", "--set", "training.warmup_steps=1"]
+    often = ["--set", "training.checkpoint_every=1", "--set", "training.max_grad_norm=0"]
+    done = tfm("train", *flags, *wild, *often, "--set", "training.best_metric=loss")
+    assert done.returncode == 6, error_of(done)
+    told = tfm("info", "--run", "r", "--json")
+    kept = json.loads(told.stdout)["checkpoints"] if told.returncode == 0 else []
+    assert all(not one["best"] and one["score"] is None for one in kept)
+    done = tfm("translate", "--run", "r", "one two")
+    assert done.returncode == 4, error_of(done)
+
+
+def test_a_run_with_links_in_it_writes_nothing_elsewhere(tfm: Tfm, corpus: Path) -> None:
+    (corpus / "r").mkdir()
+    (corpus / "elsewhere").mkdir()
+    (corpus / "elsewhere" / "notes.partial").write_text("mine")
+    for name in ("checkpoints", "cache"):
+        (corpus / "r" / name).symlink_to(corpus / "elsewhere")
+        done = tfm("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS)
+        assert done.returncode == 4 and "is a symbolic link" in error_of(done)
+        assert [path.name for path in (corpus / "elsewhere").iterdir()] == ["notes.partial"]
+        (corpus / "r" / name).unlink()

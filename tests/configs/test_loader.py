@@ -1,5 +1,6 @@
 """The loader: each mistake in a configuration is named with its line and, where there is one, its cure."""
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -418,3 +419,46 @@ def test_odd_values_are_read_back(
     written = tmp_path_factory.getbasetemp() / "odd.yaml"
     written.write_text(render_config(config), "utf-8")
     assert asdict(parse_config(load_config(str(written)))) == asdict(config)
+
+
+@pytest.mark.parametrize("value", ["'10'", "true", "'true'", "10.5", "1_0x", "１２"])
+def test_a_number_is_a_number(value: str) -> None:
+    with pytest.raises(UsageError, match="max_steps must be a valid integer"):
+        parse_assignment(f"training.max_steps={value}")
+
+
+@pytest.mark.parametrize("value", ["1", "'true'", "0", "yes"])
+def test_a_switch_is_true_or_false(value: str) -> None:
+    with pytest.raises(UsageError, match="must be a valid boolean"):
+        parse_assignment(f"model.tie_embeddings={value}")
+
+
+def test_a_whole_number_will_do_for_a_share() -> None:
+    assert parse_assignment("model.dropout=0") == {"model": {"dropout": 0}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 30_000, "a: " + "[" * 30_000 + "]" * 30_000, "{a: " * 10_000, "- " * 30_000, "? " * 30_000, "a: " * 20_000],
+    ids=lambda text: text[:6],
+)
+def test_deep_nesting_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.yaml").write_text(text)
+    began = time.monotonic()
+    with pytest.raises(UsageError):
+        load_config(str(tmp_path / "deep.yaml"))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("num_encoder_layers=100000", "num_encoder_layers must be at most 1000"),
+        ("max_seq_len=10000000", "max_seq_len must be at most 100000"),
+        ("d_model=100000000", "d_model must be at most 1000000"),
+    ],
+)
+def test_absurd_sizes_are_refused(setting: str, words: str) -> None:
+    key, _, value = setting.partition("=")
+    with pytest.raises(UsageError, match=words):
+        parse_config({"model": {key: int(value)}})

@@ -4,8 +4,10 @@ import errno
 import io
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +17,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfm.data import sentencepiece_worker
 from tfm.data import tokenizer as tokenizer_module
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
@@ -339,3 +342,37 @@ def test_foreign_model_is_no_vocabulary() -> None:
     train(sentence_iterator=iter(["a b c d"] * 9), model_writer=model, vocab_size=9, model_type="bpe", minloglevel=2)
     with pytest.raises(ModelError, match="pad, unk, bos, eos = 0, 1, 2, 3, but this has"):
         Vocabulary(model.getvalue())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+def test_sentencepiece_does_not_outlive_the_process_that_started_it(tmp_path: Path, how: signal.Signals) -> None:
+    """The parent holds a child that never ends by itself, as SentencePiece does not for hours on a large corpus."""
+    (tmp_path / "forever.py").write_text(
+        "import time\nfrom tfm.data.sentencepiece_worker import end_with_parent\n"
+        "end_with_parent()\nprint('ready', flush=True)\ntime.sleep(600)\n"
+    )
+    parent = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, sys.argv[1]], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\nprint(child.pid, flush=True)\ntime.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, str(tmp_path / "forever.py")], stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        child = int(started.stdout.readline())
+        started.send_signal(how)
+        started.wait()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break  # dead, and nobody has asked how it died
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_the_worker_asks_to_end_with_its_parent() -> None:
+    source = Path(sentencepiece_worker.__file__).read_text(encoding="utf-8")
+    assert source.index("    end_with_parent()") < source.index("    import sentencepiece")

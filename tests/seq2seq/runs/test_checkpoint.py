@@ -4,8 +4,11 @@ import ast
 import errno
 import importlib
 import json
+import math
 import os
 import shutil
+import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,7 +48,7 @@ def save(
 ) -> Path:
     groups = tensors or {"model": model_tensors(tiny_model(step))}
     target = RunDirectory(run).checkpoint_path(step)
-    state = {"score": score} if loss is None else {"score": score, "loss": loss}
+    state = {"score": score, "progress": {"step": step}} | ({} if loss is None else {"loss": loss})
     write_checkpoint(target, tensors=groups, description=description(), state=state)
     return target
 
@@ -313,6 +316,114 @@ def test_weights_that_the_manifest_does_not_list_are_refused(tmp_path: Path) -> 
     edit_json(directory, "model.json", weights="ema")
     with pytest.raises(ModelError, match="does not list ema"):
         load_model(directory)
+
+
+def test_weights_with_other_numbers_are_refused(tmp_path: Path) -> None:
+    weights = model_tensors(tiny_model())
+    name = next(iter(weights))
+    for step, (changed, reason) in enumerate(
+        (
+            (weights[name].long(), "numbers of type I64, but weights are F32"),
+            (weights[name] > 0, "numbers of type BOOL"),
+            (weights[name].double(), "numbers of type F64"),
+            (weights[name] * float("nan"), "holds numbers that are not finite"),
+            (weights[name] / 0, "holds numbers that are not finite"),
+        )
+    ):
+        with pytest.raises(ModelError, match=reason):
+            load_model(save(tmp_path, step, model={**weights, name: changed}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_encoder_layers": 1000},
+        {"num_decoder_layers": 999},
+        {"d_model": 100_000},
+        {"d_ff": 1_000_000},
+        {"max_seq_len": 100_000, "positions": "learned"},
+    ],
+    ids=str,
+)
+def test_a_model_larger_than_its_file_is_refused_before_memory_is_taken(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    directory = save(tmp_path, 1)
+    model = {**asdict(CONFIG), **changes}
+    edit_json(directory, "model.json", model=model)
+    tracemalloc.start()
+    began = time.monotonic()
+    with pytest.raises(ModelError, match=r"has shape|does not hold the weights"):
+        load_model(directory)
+    assert time.monotonic() - began < 3
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_in_the_place_of_a_file_does_not_hold_anybody_up(sound: Path, tmp_path: Path, name: str) -> None:
+    directory = copy_of(sound, tmp_path)
+    (directory / name).unlink()
+    os.mkfifo(directory / name)
+    assert_refused(directory)
+
+
+def test_a_manifest_that_lists_other_files_is_refused(sound: Path, tmp_path: Path) -> None:
+    directory = copy_of(sound, tmp_path)
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    for stranger in ("../../../etc/passwd", "/dev/zero", "notes.txt"):
+        files_ = {**manifest["files"], stranger: {"size": 0, "sha256": ""}}
+        (directory / "manifest.json").write_bytes(json.dumps({**manifest, "files": files_}).encode())
+        assert_refused(directory)
+        assert "which no checkpoint has" in damage(directory)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        b"[]",
+        b"{}",
+        b'{"progress": []}',
+        b'{"progress": {"step": "1"}}',
+        b'{"progress": {"step": -1}}',
+        b'{"progress": {"step": 1e400}}',
+        b'{"progress": {"step": ' + b"9" * 31 + b"}}",
+        b'{"progress": {"step": 1, "epoch": true}}',
+        b'{"progress": {"step": 1, "stranger": 1}}',
+        b'{"progress": {"step": 1}, "score": "high"}',
+        b'{"progress": {"step": 1}, "max_steps": []}',
+        b'{"a":' * 50_000,
+    ],
+    ids=lambda state: repr(state[:45]),
+)
+def test_any_other_state_is_refused(tmp_path: Path, state: bytes) -> None:
+    directory = save(tmp_path, 1)
+    rewrite(directory, "state.json", state)
+    with pytest.raises(ModelError, match=r"state\.json"):
+        read_state(directory)
+
+
+@pytest.mark.parametrize("version", ["\x1b[31mred", 7, "x" * 2000])
+def test_what_is_shown_of_a_description_is_short_plain_text(tmp_path: Path, version: object) -> None:
+    directory = save(tmp_path, 1)
+    edit_json(directory, "model.json", tfm_version=version)
+    with pytest.raises(ModelError, match="tfm_version cannot be"):
+        read_description(directory)
+
+
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
+    for step, score in ((1, math.nan), (2, -5.0), (3, math.inf), (4, -math.inf)):
+        save(tmp_path, step, score=score)
+    assert RunDirectory(tmp_path).find_checkpoint("best").name == "step-000002"
+
+
+def test_a_run_with_links_is_not_written_to(tmp_path: Path) -> None:
+    save(tmp_path / "run", 1)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "run" / "cache").symlink_to(tmp_path / "outside")
+    with pytest.raises(ModelError, match="cache is a symbolic link"):
+        RunDirectory(tmp_path / "run").lock()
+    assert not (tmp_path / "run" / ".lock").exists()
 
 
 # Selection

@@ -11,7 +11,7 @@ import pytest
 from helpers.fixed_batches import FixedBatches, batch, build_model, make_trainer
 from helpers.tiny_run import Recorder
 
-from tfm.data.errors import Interrupted, InterruptedAtOnce
+from tfm.data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
 from tfm.seq2seq.runs import plan as plan_module
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import PLAN_STEP, Plan
@@ -152,3 +152,13 @@ def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp
     session.run()
     assert session.progress.lowest_loss == 1.9
     assert (session.progress.lowest_loss_step, session.progress.falling_since) == (30, 40)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_validation_without_a_finite_loss_ends_the_run_unsaved(tmp_path: Path, loss: float) -> None:
+    saved: list[int] = []
+    hooks = Hooks(validate=lambda: {"score": 50.0, "loss": loss}, save=lambda: saved.append(1))
+    session = make_session(tmp_path, hooks, max_steps=9)
+    with pytest.raises(TrainingDiverged, match="the validation gave no finite loss; try a new --run with --set"):
+        session.validate_and_save()
+    assert saved == [] and session.progress.best_score is None

@@ -1,0 +1,206 @@
+"""The guards of tfm's promise, and how to take each of them away.
+
+`docs/reliability.md` lists them. `tests/test_guards.py` takes each away in a copy of the package and sees its test fail.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard.
+
+    Attributes:
+        name: What it is, as docs/reliability.md has it.
+        file: Where it stands.
+        text: The code that makes it, once in the file.
+        without: What stands in its place when it is taken away.
+        test: A test that turns red then.
+    """
+
+    name: str
+    file: str
+    text: str
+    without: str
+    test: str
+
+
+FILES, CHECKPOINTS = "tests/data/test_files.py", "tests/seq2seq/runs/test_checkpoint.py"
+UNTRUSTED = "tests/data/test_untrusted.py"
+GUARDS = [
+    Guard(
+        "a file is forced to the disk before it gets its name",
+        "data/files.py",
+        '            file.flush()\n            os.fsync(file.fileno())\n    except OSError as error:\n        raise fault("write", path',
+        '            file.flush()\n    except OSError as error:\n        raise fault("write", path',
+        f"{FILES}::test_file_is_synced_before_it_is_renamed_and_the_directory_after",
+    ),
+    Guard(
+        "a file gets its name in one step",
+        "data/files.py",
+        "        write_file(staged, content)\n        os.replace(staged, path)",
+        "        write_file(path, content)",
+        f"{FILES}::test_failure_at_any_call_leaves_old_or_new_content",
+    ),
+    Guard(
+        "a directory gets its name in one step",
+        "data/files.py",
+        "    staged = target.with_name(target.name + PARTIAL)\n    remove_tree(staged)",
+        "    staged = target\n    remove_tree(staged)",
+        f"{FILES}::test_directory_stays_as_it_was_after_an_error",
+    ),
+    Guard(
+        "the old directory comes back if a kill came between two renames",
+        "data/files.py",
+        "        _put_back(path.with_name(path.name.removesuffix(_REPLACED)))",
+        "        pass",
+        f"{FILES}::test_killed_between_the_two_renames_the_old_directory_comes_back",
+    ),
+    Guard(
+        "one writer at a time",
+        "data/files.py",
+        "            _lock(self._file)\n",
+        "            pass\n",
+        f"{FILES}::test_one_holder_at_a_time_in_one_process",
+    ),
+    Guard(
+        "a torn last line of a log is left out",
+        "data/files.py",
+        "            with contextlib.suppress(ValueError, RecursionError):",
+        "            with contextlib.suppress(RecursionError):",
+        f"{FILES}::test_torn_last_line_is_left_out_and_cut_off",
+    ),
+    Guard(
+        "every byte of a checkpoint is hashed before it is used",
+        "seq2seq/runs/checkpoint.py",
+        '    if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:',
+        '    if len(content) != entry["size"]:',
+        f"{CHECKPOINTS}::test_one_changed_byte_anywhere_is_noticed",
+    ),
+    Guard(
+        "a checkpoint is read back before an older one is removed",
+        "seq2seq/runs/checkpoint.py",
+        "    if reason := damage(target):",
+        '    if reason := "":',
+        f"{CHECKPOINTS}::test_a_disk_that_does_not_keep_what_was_written_is_noticed",
+    ),
+    Guard(
+        "pruning keeps the best checkpoint",
+        "seq2seq/runs/directory.py",
+        "            if directory != best:",
+        "            if directory:",
+        f"{CHECKPOINTS}::test_pruning_keeps_the_newest_and_the_best",
+    ),
+    Guard(
+        "a manifest lists the files of a checkpoint and no others",
+        "seq2seq/runs/checkpoint.py",
+        "    if strangers := [name for name in files if name not in _FILES]:",
+        "    if strangers := []:",
+        f"{CHECKPOINTS}::test_a_manifest_that_lists_other_files_is_refused",
+    ),
+    Guard(
+        "a score that is no number is never the best",
+        "seq2seq/runs/directory.py",
+        "    return score is not None and math.isfinite(score)",
+        "    return score is not None",
+        f"{CHECKPOINTS}::test_a_score_that_is_no_number_is_never_the_best",
+    ),
+    Guard(
+        "a run with links in it is not written to",
+        "seq2seq/runs/directory.py",
+        "        refuse_links(self.path)\n",
+        "",
+        f"{CHECKPOINTS}::test_a_run_with_links_is_not_written_to",
+    ),
+    Guard(
+        "links are not followed when a run is read",
+        "data/untrusted.py",
+        'getattr(os, "O_NOFOLLOW", 0)',
+        "0",
+        f"{UNTRUSTED}::test_what_is_no_plain_file_is_refused_at_once",
+    ),
+    Guard(
+        "nothing but plain files is read",
+        "data/untrusted.py",
+        "            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):",
+        "            if False:",
+        f"{UNTRUSTED}::test_what_is_no_plain_file_is_refused_at_once",
+    ),
+    Guard(
+        "the size of a file is looked at before its content",
+        "data/untrusted.py",
+        "        if os.fstat(file.fileno()).st_size > max_bytes:",
+        "        if False:",
+        f"{UNTRUSTED}::test_size_is_looked_at_before_content",
+    ),
+    Guard(
+        "JSON of a run has a schema",
+        "data/untrusted.py",
+        "        if not _fits(value, hints[key]):",
+        "        if False:",
+        f"{UNTRUSTED}::test_values_of_other_types_are_refused_in_one_short_line",
+    ),
+    Guard(
+        "shapes are compared before memory is taken",
+        "seq2seq/runs/weights.py",
+        "    check_shapes(directory, description)\n    with _Undrawn():",
+        "    with _Undrawn():",
+        f"{CHECKPOINTS}::test_a_model_larger_than_its_file_is_refused_before_memory_is_taken",
+    ),
+    Guard(
+        "weights are finite float32 numbers when they are read",
+        "seq2seq/runs/weights.py",
+        "            if not bool(tensors[key].isfinite().all()):",
+        "            if False:",
+        f"{CHECKPOINTS}::test_weights_with_other_numbers_are_refused",
+    ),
+    Guard(
+        "a validation without a finite loss ends the run",
+        "seq2seq/runs/session.py",
+        "        if loss is not None and not math.isfinite(loss):",
+        "        if False:",
+        "tests/seq2seq/runs/test_session.py::test_a_validation_without_a_finite_loss_ends_the_run_unsaved",
+    ),
+    Guard(
+        "a tokenizer is the one that the model was trained with",
+        "seq2seq/runs/directory.py",
+        "    if tokenizer.sha256 != expected_sha256:",
+        "    if False:",
+        "tests/seq2seq/runs/test_resume.py::test_a_foreign_tokenizer_is_refused",
+    ),
+    Guard(
+        "files of other lengths are no parallel text",
+        "data/formats/lines.py",
+        "        if s is missing or t is missing:",
+        "        if False:",
+        "tests/data/formats/test_lines.py::test_unequal_line_counts_are_refused_with_both_counts",
+    ),
+    Guard(
+        "a vocabulary's process ends with the one that started it",
+        "data/sentencepiece_worker.py",
+        "        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)",
+        "        pass",
+        "tests/data/test_tokenizer.py::test_sentencepiece_does_not_outlive_the_process_that_started_it",
+    ),
+    Guard(
+        "control characters do not reach the terminal",
+        "cli/console.py",
+        "        text = visible(text)\n",
+        "",
+        "tests/cli/test_console.py::test_messages_are_made_visible",
+    ),
+    Guard(
+        "brackets in brackets in brackets are no configuration",
+        "configs/loader.py",
+        "    if _looks_deep(text):",
+        "    if False:",
+        "tests/configs/test_loader.py::test_deep_nesting_is_refused_at_once",
+    ),
+    Guard(
+        "numbers of a configuration are numbers",
+        "configs/loader.py",
+        "strict=True)",
+        "strict=False)",
+        "tests/configs/test_loader.py::test_a_number_is_a_number",
+    ),
+]
