@@ -1,6 +1,7 @@
 # make demo    from nothing to a translation: environment, training of the toy language, a few sentences
 # make test    the tests; installs what it lacks
-# make check   linters, types, import contract
+# make check   linters, types, import contract, the documentation without a warning
+# make docs    the documentation as a site: docs/_build/html/index.html
 # make bench   tfm beside its peers, in an environment of their own (benchmarks/README.md)
 #
 # On Linux, torch from PyPI brings several GB of CUDA libraries. For the CPU build:
@@ -16,7 +17,7 @@ BENCH ?=
 SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check format bench build clean
+.PHONY: demo test test-slow check docs format bench build clean
 
 # The package is installed as a user would have it, not in place: tests then see what the wheel holds.
 $(VENV)/installed: $(VENV)/runtime $(SOURCES)
@@ -36,7 +37,8 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
-		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout pytest-xdist ruff sacremoses
+		basedpyright build ctranslate2 furo hypothesis import-linter myst-parser pytest pytest-timeout pytest-xdist ruff \
+		sacremoses sphinx
 	@touch $@
 
 demo: $(VENV)/installed
@@ -52,11 +54,14 @@ test: $(VENV)/development
 test-slow: $(VENV)/development $(wildcard $(BENCH_VENV)/installed)
 	@$(BIN)/python -m pytest -m slow --timeout 7200 -rs
 
-check: $(VENV)/development
+check: $(VENV)/development docs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
+
+docs: $(VENV)/development
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
 
 format: $(VENV)/development
 	@$(BIN)/ruff check --fix .
@@ -82,4 +87,4 @@ build: $(VENV)/development
 	@$(BIN)/python -m build --no-isolation
 
 clean:
-	@rm -rf build dist tfm.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf build dist tfm.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache docs/_build
