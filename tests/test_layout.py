@@ -25,6 +25,8 @@ WITHOUT_A_MODULE = {
     "data/test_documents": "the package data/documents",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",
+    "docs/test_site": "the site that docs/conf.py makes of the pages",
+    "docs/test_tutorial": "docs/tutorial.md",
     "seq2seq/decoding/test_faithful": "the Translator: placeholders and glossaries",
     "seq2seq/runs/test_decoder_runs": "train, of one machine",
     "seq2seq/runs/test_encoder_runs": "train, of one machine",
