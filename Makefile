@@ -61,7 +61,8 @@ check: $(VENV)/development docs
 	@$(BIN)/lint-imports
 
 docs: $(VENV)/development
-	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
+	@rm -rf docs/_build
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
 
 format: $(VENV)/development
 	@$(BIN)/ruff check --fix .

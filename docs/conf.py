@@ -1,4 +1,4 @@
-"""How Sphinx makes a site of these pages: `make docs`. Nothing is fetched, neither when it is built nor when it is read.
+"""How Sphinx makes a site of these pages: `make docs`. Nothing is fetched, neither to build the site nor to read it.
 
 The pages are Markdown that is readable as it stands. What is added when they are built:
 
@@ -17,17 +17,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 project = "tfm"
 release = metadata.version("tfm")
-copyright = ""
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "pages", "markup"]
 exclude_patterns = ["_build"]
-suppress_warnings = ["config.cache"]
 nitpicky = True
 nitpick_ignore_regex = [
     # Not ours: there is no network to look them up.
     (r"py:.*", r"(torch|numpy|np|npt|collections|pathlib|typing|typer|click|pydantic|contextlib|sentencepiece)(\..*)?"),
 ]
 smartquotes = False
+highlight_language = "text"
 default_role = "code"
 
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -41,6 +40,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 viewcode_line_numbers = True
+viewcode_follow_imported_members = False
 
 html_theme = "furo"
 html_title = f"tfm {release}"

@@ -49,7 +49,9 @@ def _with_literal_blocks(lines: list[str]) -> list[str]:
 def _one_by_one(lines: list[str]) -> list[str]:
     """Gives each of several attributes that are described together (`a, b: What they are.`) the description."""
     text = "\n".join(lines)
-    return _SEVERAL.sub(lambda match: "".join(f"    {name}:{match[2]}" for name in match[1].split(", ")), text).split("\n")
+    return _SEVERAL.sub(lambda match: "".join(f"    {name}:{match[2]}" for name in match[1].split(", ")), text).split(
+        "\n"
+    )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -4,8 +4,8 @@
     <!-- include ../README.md from "## One" to "## Two" -->     between two lines
     <!-- generated: commands -->                                something that is made of the code, see `reference`
 
-And links lead somewhere. In the repository a page links to files, such as `../seq2seq/model/softmax.py#softmax`. On the site
-such a file of Python is a page with its source text; other pages of the repository are pages of the site.
+And links lead somewhere. In the repository a page links to files, such as `../seq2seq/model/softmax.py#softmax`. On the
+site such a file of Python is a page with its source text; other pages of the repository are pages of the site.
 """
 
 import ast

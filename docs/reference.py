@@ -30,6 +30,8 @@ def commands() -> str:
         for parameter in command.params:
             if (record := parameter.get_help_record(context)) is not None:
                 shown, said = record
+                if parameter.param_type_name == "argument":
+                    shown = parameter.metavar + (" .." if parameter.nargs == -1 else "")
                 parts.append(f"`{shown}`\n: {_plain(said)}")
     return "\n\n".join(parts)
 
@@ -37,9 +39,7 @@ def commands() -> str:
 def _help(text: str) -> list[str]:
     """The paragraphs of a command's help; those that are commands themselves as such."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
-    return [
-        f"```text\n{one}\n```" if one.startswith("tfm ") else _plain(" ".join(one.split())) for one in paragraphs
-    ]
+    return [f"```text\n{one}\n```" if one.startswith("tfm ") else _plain(" ".join(one.split())) for one in paragraphs]
 
 
 def _plain(text: str) -> str:
