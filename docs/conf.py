@@ -11,8 +11,6 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from sphinx.application import Sphinx
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "tfm"
@@ -43,6 +41,7 @@ viewcode_line_numbers = True
 viewcode_follow_imported_members = False
 
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"tfm {release}"
 html_static_path = ["_static"]
 html_css_files = ["tfm.css"]
@@ -50,8 +49,3 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {"top_of_page_buttons": []}
-
-
-def setup(app: Sphinx) -> None:
-    """Formulas as MathML, without a script."""
-    app.config["html_math_renderer"] = "mathml"

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show without a script; docstrings as reStructuredText."""
+"""Formulas as MathML, which browsers show without a script; docstrings as reStructuredText and as pages."""
 
 import re
 from typing import Any
@@ -48,14 +48,24 @@ def _with_literal_blocks(lines: list[str]) -> list[str]:
 
 def _one_by_one(lines: list[str]) -> list[str]:
     """Gives each of several attributes that are described together (`a, b: What they are.`) the description."""
-    text = "\n".join(lines)
-    return _SEVERAL.sub(lambda match: "".join(f"    {name}:{match[2]}" for name in match[1].split(", ")), text).split(
-        "\n"
-    )
+
+    def each(match: re.Match[str]) -> str:
+        return "".join(f"    {name}:{match[2]}" for name in match[1].split(", "))
+
+    return _SEVERAL.sub(each, "\n".join(lines)).split("\n")
+
+
+def without_dashes(app: Sphinx, doctree: nodes.document) -> None:
+    """Writes a colon where Sphinx writes two hyphens, between a parameter and what it is."""
+    del app
+    for text in list(doctree.findall(nodes.Text)):
+        if text.astext() == " -- ":
+            text.parent.replace(text, nodes.Text(": "))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Registers both."""
+    """Registers all of it."""
+    app.connect("doctree-read", without_dashes)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", prepare, priority=400)  # before napoleon reads the sections
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,12 @@
-"""What is done to a page before Sphinx reads it. Comments, which nobody sees elsewhere, say where something goes in:
+"""What is done to a page before Sphinx reads it. Some lines begin with a comment and give way to something longer:
 
-    <!-- include ../CHANGELOG.md -->                            a file, or a part of it:
-    <!-- include ../README.md from "## One" to "## Two" -->     between two lines
-    <!-- generated: commands -->                                something that is made of the code, see `reference`
+    <!-- include --> [CHANGELOG](../CHANGELOG.md)                           this file
+    <!-- include from "## One" to "## Two" --> [README](../README.md)       what it has between two lines
+    <!-- generated: commands --> ..                                         what is made of the code, see `reference`
 
 And links lead somewhere. In the repository a page links to files, such as `../seq2seq/model/softmax.py#softmax`. On the
-site such a file of Python is a page with its source text; other pages of the repository are pages of the site.
+site such a file of Python is a page with its source text; other pages of the repository are pages of the site. Of any
+other file the site shows the path.
 """
 
 import ast
@@ -27,8 +28,9 @@ PAGES = {
     "benchmarks/ablations.md": "ablations.md",
 }
 """Files outside docs/, and the pages that they are on the site."""
-_INCLUDE = re.compile(r'^<!-- include (\S+)(?: from "(.+)" to "(.+)")? -->$', re.MULTILINE)
-_GENERATED = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
+PACKAGES = ("cli", "configs", "data", "seq2seq")
+_INCLUDE = re.compile(r'^<!-- include(?: from "(.+)" to "(.+)")? --> \[[^\]]*\]\((\S+)\)$', re.MULTILINE)
+_GENERATED = re.compile(r"^<!-- generated: (\w+) -->.*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(`[^`\n]*`)|(?<!\!)\[((?:`[^`\n]*`|[^\[\]`])*)\]\(([^()\s]+)\)|(!\[[^\]]*\])\(([^()\s]+)\)")
 
@@ -38,12 +40,16 @@ logger = logging.getLogger(__name__)
 def complete(app: Sphinx, docname: str, content: list[str]) -> None:
     """Puts in what is to be included or generated, and rewrites the links."""
     del app
-    text = _linked(content[0], "docs", docname)
-    text = _INCLUDE.sub(lambda match: _included(*match.groups(), docname=docname), text)
-    content[0] = _GENERATED.sub(lambda match: GENERATED[match[1]](), text)
+    page, begun = "", 0
+    for match in _INCLUDE.finditer(content[0]):
+        page += _linked(content[0][begun : match.start()], "docs", docname) + _included(match, docname)
+        begun = match.end()
+    page += _linked(content[0][begun:], "docs", docname)
+    content[0] = _GENERATED.sub(lambda match: GENERATED[match[1]](), page)
 
 
-def _included(name: str, begin: str | None, end: str | None, *, docname: str) -> str:
+def _included(match: re.Match[str], docname: str) -> str:
+    begin, end, name = match.groups()
     path = posixpath.normpath(posixpath.join("docs", name))
     text = (ROOT / path).read_text(encoding="utf-8")
     if begin and end:
@@ -73,11 +79,12 @@ def _link(match: re.Match[str], folder: str, docname: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, name))
     if path in PAGES or (path.startswith("docs/") and path.endswith(".md")):
         return f"[{text}]({PAGES.get(path) or path.removeprefix('docs/')}{'#' if anchor else ''}{anchor})"
-    if path.endswith(".py") and (not anchor or anchor in definitions(path)):
+    if not (ROOT / path).exists() or (anchor and anchor not in definitions(path)):
+        logger.warning("a link to %s, which is not there", target, location=docname)
+    if path.endswith(".py") and path.split("/")[0] in PACKAGES:
         page = f"_modules/tfm/{path.removesuffix('.py').removesuffix('/__init__')}.html"
         return f'<a class="reference internal" href="{page}{"#" if anchor else ""}{anchor}">{text}</a>'
-    logger.warning("a link to %s, which is not there", target, location=docname)
-    return match[0]
+    return f"{text} (`{path}`)"
 
 
 def _from_docs(folder: str, name: str) -> str:
@@ -86,8 +93,8 @@ def _from_docs(folder: str, name: str) -> str:
 
 @cache
 def definitions(path: str) -> set[str]:
-    """The functions and classes of a file, and the methods of these; none if there is no such file."""
-    if not (ROOT / path).is_file():
+    """The functions and classes of a file of Python, and the methods of these."""
+    if not path.endswith(".py") or not (ROOT / path).is_file():
         return set()
     found: set[str] = set()
     for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
