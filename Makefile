@@ -1,6 +1,7 @@
 # make demo    from nothing to a translation: environment, training of the toy language, a few sentences
 # make test    the tests; installs what it lacks
-# make check   linters, types, import contract
+# make check   linters, types, import contract, the documentation without a warning
+# make docs    the documentation as a site: docs/_build/html/index.html
 # make tour    the pages in docs/tour: three toy models, trained if runs/ has them not, and one sentence with each
 # make bench   tfm beside its peers, in an environment of their own (benchmarks/README.md)
 #
@@ -14,10 +15,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 BENCH ?=
-SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name py.typed) pyproject.toml
+SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name 'page.*' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo tour test test-slow check format bench build clean
+.PHONY: demo tour test test-slow check docs format bench build clean
 
 # The package is installed as a user would have it, not in place: tests then see what the wheel holds.
 $(VENV)/installed: $(VENV)/runtime $(SOURCES)
@@ -37,7 +38,8 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
-		basedpyright build ctranslate2 hypothesis import-linter pytest pytest-timeout pytest-xdist ruff sacremoses
+		basedpyright build ctranslate2 furo hypothesis import-linter myst-parser pytest pytest-timeout pytest-xdist ruff \
+		sacremoses sphinx
 	@touch $@
 
 demo: $(VENV)/installed
@@ -48,16 +50,16 @@ demo: $(VENV)/installed
 
 # Many checkpoints are kept: the pages show attention as it takes form.
 TOUR_TRAIN := $(BIN)/tfm train --set training.checkpoint_every=100 --set training.keep_checkpoints=20
-TOUR_TEXT ?= the old woman gives the child two red apples
+TOUR_TEXT ?= no happy neighbors took care of the uncle at the quiet river yesterday
 
 tour: $(VENV)/installed
 	@$(TOUR_TRAIN) --run runs/tour-toy
 	@$(TOUR_TRAIN) --run runs/tour-toy-decoder --config toy-decoder
 	@$(TOUR_TRAIN) --run runs/tour-toy-encoder --config toy-encoder
 	@mkdir -p docs/tour
-	@$(BIN)/tfm explain --run runs/tour-toy --checkpoints "$(TOUR_TEXT)" --output docs/tour/encoder-decoder.html
-	@$(BIN)/tfm explain --run runs/tour-toy-decoder --checkpoints "$(TOUR_TEXT)" --output docs/tour/decoder-only.html
-	@$(BIN)/tfm explain --run runs/tour-toy-encoder "$(TOUR_TEXT)" --output docs/tour/encoder-only.html
+	@$(BIN)/tfm explain --run runs/tour-toy --checkpoints "$(TOUR_TEXT)" --output docs/tour/tour-encoder-decoder.html
+	@$(BIN)/tfm explain --run runs/tour-toy-decoder --checkpoints "$(TOUR_TEXT)" --output docs/tour/tour-decoder-only.html
+	@$(BIN)/tfm explain --run runs/tour-toy-encoder "$(TOUR_TEXT)" --output docs/tour/tour-encoder-only.html
 
 test: $(VENV)/development
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
@@ -66,11 +68,15 @@ test: $(VENV)/development
 test-slow: $(VENV)/development $(wildcard $(BENCH_VENV)/installed)
 	@$(BIN)/python -m pytest -m slow --timeout 7200 -rs
 
-check: $(VENV)/development
+check: $(VENV)/development docs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
+
+docs: $(VENV)/development
+	@rm -rf docs/_build
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
 
 format: $(VENV)/development
 	@$(BIN)/ruff check --fix .
@@ -96,4 +102,4 @@ build: $(VENV)/development
 	@$(BIN)/python -m build --no-isolation
 
 clean:
-	@rm -rf build dist tfm.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf build dist tfm.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache docs/_build

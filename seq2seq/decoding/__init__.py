@@ -13,10 +13,13 @@
     generator   a beginning to a text, by a language model
     embedder    texts to vectors, by a sentence encoder
 
-from tfm.seq2seq.decoding import Beam, Translator
-translator = Translator.load("runs/toy")
-print(translator.translate(["the old woman gives the child two red apples"], beam_size=5)[0].text)
-print(translator.translate(["the old woman sleeps"], search=Beam(8, n_best=3), prefixes="Die Frau")[0].alternatives)
+From Python:
+
+    from tfm.seq2seq.decoding import Beam, Translator
+
+    translator = Translator.load("runs/toy")
+    print(translator.translate(["the old woman gives the child two red apples"], beam_size=5)[0].text)
+    print(translator.translate(["the old woman sleeps"], search=Beam(8, n_best=3), prefixes="Die Frau")[0].alternatives)
 """
 
 from importlib import import_module

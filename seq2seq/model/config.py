@@ -57,7 +57,9 @@ class ModelConfig:
     d_v: int | None = None
     """Width of a value in one head; d_model / num_heads if not given."""
     num_encoder_layers: int = 6
+    """Encoder layers, N."""
     num_decoder_layers: int = 6
+    """Decoder layers."""
     max_seq_len: int = 256
     """Longest text on either side, in pieces, its special piece included: longer pairs are left out of training, longer
     sources are split, and translations end there. The model itself reads longer sequences, unless positions are
@@ -74,6 +76,7 @@ class ModelConfig:
     """Epsilon under the root in LayerNorm. 0 is the formula of [Zhou n.d.]; a row of equal elements then gives 0 / 0,
     which is not a number."""
     activation: Activation = "relu"
+    """The feed-forward network: `relu` as in the paper, `gelu` in its place, or `swiglu`, which has one more matrix."""
     feed_forward_output_bias: bool = True
     """b_2, the bias of the feed-forward network's second matrix; [Zhou n.d.] has none."""
     positions: Positions = "sinusoidal"

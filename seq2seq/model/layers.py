@@ -1,9 +1,11 @@
 """Encoder and decoder layers: sub-layers, each wrapped in a residual connection and LayerNorm.
 
-post-norm (the paper)               pre-norm
+    post-norm (the paper)               pre-norm
 
-x ──┬──────────────┐                x ──┬─────────────────────────┐
-    └─ sub-layer ─(+)─ LayerNorm        └─ LayerNorm ─ sub-layer ─(+)
+    x ──┬──────────────┐                x ──┬─────────────────────────┐
+        └─ sub-layer ─(+)─ LayerNorm        └─ LayerNorm ─ sub-layer ─(+)
+
+The line that goes around the sub-layer is the residual connection; (+) is addition.
 """
 
 from collections.abc import Callable

@@ -49,7 +49,9 @@ class TrainingConfig:
     decay_fraction: float = 0.5
     """Share of all steps, at the end, over which the trapezoid schedule falls to zero."""
     adam_betas: tuple[float, float] = (0.9, 0.98)
+    """Decay of AdamW's running means of the gradient and of its square."""
     adam_eps: float = 1e-9
+    """What AdamW adds to the root that it divides by."""
     weight_decay: float = 0.0
     """Decoupled weight decay on matrices, in AdamW and Muon; biases, norms and embeddings have none."""
     max_grad_norm: float = 1.0
@@ -64,6 +66,7 @@ class TrainingConfig:
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Precision of matrix products; `auto` measures on a CPU which one is faster, at the first start of a run."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where it is computed; `auto` takes a GPU if there is one."""
     log_every: int = 50
     """Steps between two lines of metrics.jsonl."""
     validate_every: int = 500

@@ -1,6 +1,7 @@
 """The guards of tfm's promise, and how to take each of them away.
 
-`docs/reliability.md` lists them. `tests/test_guards.py` takes each away in a copy of the package and sees its test fail.
+`docs/reliability.md` lists them. `tests/test_guards.py` takes each away in a copy of the package and sees
+its test fail.
 """
 
 from dataclasses import dataclass
@@ -31,8 +32,8 @@ GUARDS = [
     Guard(
         "a file is forced to the disk before it gets its name",
         "data/files.py",
-        '            file.flush()\n            os.fsync(file.fileno())\n    except OSError as error:\n        raise fault("write", path',
-        '            file.flush()\n    except OSError as error:\n        raise fault("write", path',
+        "            file.flush()\n            os.fsync(file.fileno())\n    except OSError as error:\n",
+        "            file.flush()\n    except OSError as error:\n",
         f"{FILES}::test_file_is_synced_before_it_is_renamed_and_the_directory_after",
     ),
     Guard(

@@ -1,0 +1,112 @@
+"""What is done to a page before Sphinx reads it. Some lines begin with a comment and give way to something longer:
+
+    <!-- include --> [CHANGELOG](../CHANGELOG.md)                           this file
+    <!-- include from "## One" to "## Two" --> [README](../README.md)       what it has between two lines
+    <!-- generated: commands --> ..                                         what is made of the code, see `reference`
+
+And links lead somewhere. In the repository a page links to files, such as `../seq2seq/model/softmax.py#softmax`. On the
+site such a file of Python is a page with its source text; other pages of the repository are pages of the site. Of any
+other file the site shows the path.
+"""
+
+import ast
+import posixpath
+import re
+from functools import cache
+from pathlib import Path
+
+from reference import GENERATED
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    "README.md": "readme.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/ablations.md": "ablations.md",
+}
+"""Files outside docs/, and the pages that they are on the site."""
+PACKAGES = ("cli", "configs", "data", "seq2seq")
+_INCLUDE = re.compile(r'^<!-- include(?: from "(.+)" to "(.+)")? --> \[[^\]]*\]\((\S+)\)$', re.MULTILINE)
+_GENERATED = re.compile(r"^<!-- generated: (\w+) -->.*$", re.MULTILINE)
+_FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(`[^`\n]*`)|(?<!\!)\[((?:`[^`\n]*`|[^\[\]`])*)\]\(([^()\s]+)\)|(!\[[^\]]*\])\(([^()\s]+)\)")
+
+logger = logging.getLogger(__name__)
+
+
+def complete(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Puts in what is to be included or generated, and rewrites the links."""
+    del app
+    page, begun = "", 0
+    for match in _INCLUDE.finditer(content[0]):
+        page += _linked(content[0][begun : match.start()], "docs", docname) + _included(match, docname)
+        begun = match.end()
+    page += _linked(content[0][begun:], "docs", docname)
+    content[0] = _GENERATED.sub(lambda match: GENERATED[match[1]](), page)
+
+
+def _included(match: re.Match[str], docname: str) -> str:
+    begin, end, name = match.groups()
+    path = posixpath.normpath(posixpath.join("docs", name))
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if begin and end:
+        _, found, after = f"\n{text}".partition(f"\n{begin}\n")
+        text, ended, _ = after.partition(f"\n{end}\n")
+        if not found or not ended:
+            logger.warning("%s has no lines %r and %r", path, begin, end, location=docname)
+    return _linked(text, posixpath.dirname(path), docname)
+
+
+def _linked(text: str, folder: str, docname: str) -> str:
+    """Markdown whose links are seen from `folder`, with links as they are seen from docs/; code stays as it is."""
+    parts = _FENCE.split(text)
+    parts[::2] = [_LINK.sub(lambda match: _link(match, folder, docname), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _link(match: re.Match[str], folder: str, docname: str) -> str:
+    code, text, target, image, source = match.groups()
+    if code:
+        return code
+    if re.match(r"#|\w+:", target or source):
+        return match[0]
+    if image:
+        return f"{image}({_from_docs(folder, source)})"
+    name, _, anchor = target.partition("#")
+    path = posixpath.normpath(posixpath.join(folder, name))
+    if path in PAGES or (path.startswith("docs/") and path.endswith(".md")):
+        return f"[{text}]({PAGES.get(path) or path.removeprefix('docs/')}{'#' if anchor else ''}{anchor})"
+    if path.startswith("docs/tour/"):
+        return f'<a href="{posixpath.basename(path)}{"#" if anchor else ""}{anchor}">{text}</a>'
+    if not (ROOT / path).exists() or (anchor and anchor not in definitions(path)):
+        logger.warning("a link to %s, which is not there", target, location=docname)
+    if path.endswith(".py") and path.split("/")[0] in PACKAGES:
+        page = f"_modules/tfm/{path.removesuffix('.py').removesuffix('/__init__')}.html"
+        return f'<a class="reference internal" href="{page}{"#" if anchor else ""}{anchor}">{text}</a>'
+    return f"{text} (`{path}`)"
+
+
+def _from_docs(folder: str, name: str) -> str:
+    return posixpath.relpath(posixpath.join(folder, name), "docs")
+
+
+@cache
+def definitions(path: str) -> set[str]:
+    """The functions and classes of a file of Python, and the methods of these."""
+    if not path.endswith(".py") or not (ROOT / path).is_file():
+        return set()
+    found: set[str] = set()
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+            found |= {f"{node.name}.{inner.name}" for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef)}
+    return found
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Registers it."""
+    app.connect("source-read", complete)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
