@@ -128,6 +128,7 @@ class Bench:
         scores = {name: score(name, outputs, [[clean(tgt)] for _, tgt in pairs]) for name in ("exact", "bleu")}
         return {name: one.value for name, one in scores.items()} | {
             "sentences": len(pairs),
+            "empty": sum(not output for output in outputs),
             "signature": scores["bleu"].signature,
             "example": [*pairs[0], outputs[0]],
         }
@@ -273,9 +274,10 @@ def draw(records: Sequence[Record], swaps: Sequence[Swap], picture: Path) -> Non
         if found:
             height = math.exp(statistics.mean(math.log(one["dev_loss"]) for one in found))
             words = swap.__name__.replace("_", " ")
-            labels.append((height, f"{words}: {figure(found, 'exact', 0).split()[0]} % exact", colour))
+            labels.append((height, f"{words}: {figure(found, 'exact', 1).split()[0]} % exact", colour))
     for axis, title in zip(axes, ("training loss", "validation loss"), strict=True):
         axis.set(title=f"{title}, nats per token", xlabel="updates", yscale="log", facecolor=PAPER)
+        axis.yaxis.set_major_formatter("{x:g}")
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     _label(axes[1], labels)

@@ -122,11 +122,6 @@ def causal_block(model: DecoderOnly) -> None:
     del model
 
 
-def no_causal_positions(model: DecoderOnly) -> None:
-    """The ordinary decoder-only model has Z = X + PE there."""
-    model.embedding.positions = None
-
-
 def literal_block(model: DecoderOnly) -> None:
     """The ordinary decoder-only block has one self-attention there, and that is masked."""
     for number, layer in enumerate(model.decoder.layers):
@@ -178,13 +173,13 @@ ENCODER_DECODER: tuple[Swap, ...] = (
     all_true_mask,
     no_cross_attention,
 )
-DECODER_ONLY: tuple[Swap, ...] = (causal_block, no_causal_positions, literal_block)
+DECODER_ONLY: tuple[Swap, ...] = (causal_block, literal_block)
 VARIANTS: dict[str, Swap] = {swap.__name__: swap for swap in (*ENCODER_DECODER, *DECODER_ONLY)}
 TOGETHER: dict[str, tuple[Swap, ...]] = {
     "positions": (base, no_encoder_positions, no_decoder_positions, no_positions),
     "attention": (base, no_scale, one_head, one_head_no_scale),
     "layers": (base, no_residual, no_norm),
     "sight": (base, no_cross_attention, all_true_mask),
-    "decoder-only": (causal_block, no_causal_positions, literal_block),
+    "decoder-only": (causal_block, literal_block),
 }
 """Which variants are drawn in one picture; the first is the ordinary model."""
