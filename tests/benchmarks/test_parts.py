@@ -1,5 +1,6 @@
 """Swapped parts: each variant changes what it says and nothing else; the script trains, prints and draws."""
 
+import json
 import math
 import re
 import sys
@@ -29,6 +30,7 @@ from tfm.seq2seq.training.progress import Progress
 
 from .test_scripts import FOLDER
 
+DOCS = FOLDER.parent / "docs"
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 24, "num_heads": 4, "dropout": 0.0, "norm_order": "pre"}
 SRC = torch.tensor([[5, 6, 7, 8, 9], [9, 5, 5, 6, 7]])
 TGT = torch.tensor([[2, 11, 12, 13], [2, 14, 11, 15]])
@@ -307,3 +309,22 @@ def test_means_and_spreads_are_those_of_the_seeds(script: Script) -> None:
     ]
     (row,) = script[1].rows(records)
     assert row == ("`base`", "1, 2", "1.25 (1.00 .. 1.50)", "2.00", "55.0 (50.0 .. 60.0)", "62.5 (60.0 .. 65.0)")
+
+
+class TestDocument:
+    """docs/parts.md shows what is in docs/parts.jsonl."""
+
+    def test_the_figures_are_those_of_the_file(self, script: Script) -> None:
+        text = (DOCS / "parts.md").read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in (DOCS / "parts.jsonl").read_text(encoding="utf-8").splitlines()]
+        rows = list(script[1].rows(lines))
+        assert len(rows) == len(script[0].VARIANTS)
+        for name, seeds, *figures in rows:
+            row = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
+            assert all(f"| {cell} |" in row for cell in (seeds, *figures)), row
+
+    def test_each_picture_is_shown_and_has_a_background(self, script: Script) -> None:
+        text = (DOCS / "parts.md").read_text(encoding="utf-8")
+        for name in script[0].TOGETHER:
+            assert f"(parts-{name}.svg)" in text
+            assert f"fill: {script[1].PAPER}" in (DOCS / f"parts-{name}.svg").read_text(encoding="utf-8")
