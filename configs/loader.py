@@ -225,7 +225,7 @@ def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list
         return [
             _place(name, lines, path) + f"{'.'.join(path)} must be a section of settings, but is {detail['input']!r}"
         ]
-    message = detail["msg"].removeprefix("Input ").replace("should be", "must be")
+    message = detail["msg"].removeprefix("Input ").replace("should be", "must be").replace("array", "list")
     return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {detail['input']!r}"]
 
 

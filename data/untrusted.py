@@ -100,7 +100,7 @@ def check_fields(content: Mapping[str, Any], type_: type, path: Path) -> None:
     known = {field.name for field in fields(type_)}
     for key, value in content.items():
         if key not in known:
-            raise ModelError(f"{path} has an unknown key {key[:40]!r}; another tfm wrote it, or it is damaged")
+            raise ModelError(f"{path} has an unknown key {key[:20]!r}; another tfm wrote it, or it is damaged")
         if not _fits(value, hints[key]):
             raise ModelError(f"{path} is damaged: {key} cannot be {repr(value)[:40]}")
 

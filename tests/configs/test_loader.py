@@ -144,7 +144,7 @@ def test_several_mistakes_are_named_at_once_with_their_lines(
     said = complaint("training:\n  learing_rate: 1\n  warmup_steps: soon\nmodle:\n  x: 1\ntokenizer:\n  type: magic\n")
     assert sorted(said.splitlines()) == [
         "my.yaml:2: unknown key 'training.learing_rate'; did you mean 'learning_rate'?",
-        "my.yaml:3: training.warmup_steps must be a valid integer, unable to parse string as an integer, but is 'soon'",
+        "my.yaml:3: training.warmup_steps must be a valid integer, but is 'soon'",
         "my.yaml:4: unknown key 'modle'; did you mean 'model'?",
         "my.yaml:7: tokenizer.type must be 'unigram', 'bpe', 'char' or 'word', but is 'magic'",
     ]
@@ -247,7 +247,7 @@ def test_huge_numbers_are_refused(complaint: Complaint, digits: str) -> None:
             "model: [d_model]\n",
             "my.yaml:1: model must be a section of settings, but is ['d_model']",
         ),
-        ("1: 2\n", "my.yaml:1: 1 Keys must be strings"),
+        ("1: 2\n", "my.yaml:1: unknown key '1'"),
     ],
 )
 def test_wrong_types(complaint: Complaint, content: str, message: str) -> None:

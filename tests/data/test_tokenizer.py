@@ -326,7 +326,7 @@ def test_absurdly_large_file_is_not_read(tmp_path: Path, tokenizer: Tokenizer) -
     tokenizer.save(tmp_path / "t")
     with open(tmp_path / "t" / "tokenizer.model", "ab") as file:
         file.truncate(10**10)
-    with pytest.raises(ModelError, match="larger than a tokenizer file can be"):
+    with pytest.raises(ModelError, match="larger than such a file can be"):
         Tokenizer.load(tmp_path / "t")
 
 

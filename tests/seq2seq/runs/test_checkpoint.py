@@ -101,7 +101,7 @@ def test_tensors_are_read_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_description_and_state_are_read_back(tmp_path: Path) -> None:
-    state = {"score": 1 / 3, "name": "é \u2028", "nested": {"list": [1, None, True]}}
+    state = {"score": 1 / 3, "progress": {"step": 7}, "name": "é \u2028", "nested": {"list": [1, None, True]}}
     directory = tmp_path / "checkpoints" / "step-000007"
     write_checkpoint(directory, tensors={"model": {}}, description=description(), state=state)
     assert directory == RunDirectory(tmp_path).checkpoint_path(7)
@@ -276,7 +276,7 @@ def test_a_description_of_a_newer_tfm_asks_for_an_upgrade(tmp_path: Path, change
 def test_a_description_of_no_model_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     directory = save(tmp_path, 1)
     edit_json(directory, "model.json", **changes)
-    with pytest.raises(ModelError, match=r"model\.json is damaged"):
+    with pytest.raises(ModelError, match=r"model\.json (is damaged|has an unknown key)"):
         load_model(directory)
 
 
@@ -617,7 +617,7 @@ def test_a_step_written_again_is_replaced_whole(tmp_path: Path) -> None:
         "model.safetensors",
         "state.json",
     ]
-    assert read_state(directory) == {"score": 2.0}
+    assert read_state(directory) == {"score": 2.0, "progress": {"step": 1}}
 
 
 # No code in data

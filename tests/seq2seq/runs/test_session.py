@@ -146,7 +146,7 @@ def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_
 
 def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
     """It begins with a low loss, which a high learning rate spoils at first."""
-    losses = [1.0, 4.0, 3.0, 2.5, math.nan, 2.0, 1.9, *[5.0] * 50]
+    losses = [1.0, 4.0, 3.0, 2.5, 6.0, 2.0, 1.9, *[5.0] * 50]
     session, _, _ = patient_session(tmp_path, losses, warmup_steps=5)
     session.validate_and_save()
     session.run()
