@@ -39,6 +39,8 @@ class AttentionFile:
         for line, (text, translation) in enumerate(zip(texts, found, strict=True), start=first_line + 1):
             one = attention_map(self._translator, text, translation)
             record: dict[str, object] = {"line": line, "source": None, "output": None, "attention": None}
+            if one is None:
+                record["reason"] = "the text was split into parts" if text.strip() else "the text is blank"
             if one is not None:
                 weights = {name: _rounded(shares.tolist()) for name, shares in one.weights.items()}
                 record |= {"source": one.source, "output": one.output, "attention": weights}
@@ -70,8 +72,13 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
         yield AttentionFile(stream, pictures, translator)
 
 
-def check_attention(path: Path | None, *, of_document: bool) -> None:
-    """Refuses a file whose folder would have its own name, and documents, which are not lines.
+def check_attention(path: Path | None, others: Sequence[Path | None], *, of_document: bool) -> None:
+    """Refuses a file whose folder would have its own name, one that is read or written otherwise, and documents.
+
+    Args:
+        path: The file.
+        others: Other files of the command.
+        of_document: What is translated is a document, not lines.
 
     Raises:
         UsageError: So it is.
@@ -82,5 +89,8 @@ def check_attention(path: Path | None, *, of_document: bool) -> None:
         return
     if not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")
+    for other in others:
+        if other is not None and other.resolve() in (path.resolve(), path.with_suffix("").resolve()):
+            raise UsageError(f"--attention {path} and {other} are in each other's way; give it another name")
     if of_document:
         raise UsageError("--attention is for lines, not for a document that is translated in place")

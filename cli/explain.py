@@ -62,16 +62,23 @@ def explain(
         from ..seq2seq.runs.trained import load_run
 
     loaded = load_run(directory, None, checkpoint=checkpoint, device=device, warn=console.warn)
-    found = explain(
-        RunDirectory(directory), loaded, text, with_checkpoints=checkpoints, on_done=lambda what: console.say(what)
-    )
-    place = Place(layer - 1, head - 1, piece - 1, step - 1)
-    _check(found, place)
-    content = _rendered(found, place, format_)
+    config = loaded.model.config
+    _refuse_more("layer", layer, max(config.num_encoder_layers, config.num_decoder_layers))
+    _refuse_more("head", head, config.num_heads)
+    place = Place(layer - 1, head - 1, None if piece is None else piece - 1, step - 1)
+
+    def walk() -> str:
+        run = RunDirectory(directory)
+        found = explain(run, loaded, text, with_checkpoints=checkpoints, on_done=console.say)
+        _refuse_more("piece", piece or 1, len(found.axes.get("seq") or found.axes["src"]))
+        _refuse_more("step", step, len(found.written) or 1)
+        return _rendered(found, place, format_)
+
     if output is None:
-        sys.stdout.write(content)
+        sys.stdout.write(walk())
         return
     with OutputFile(output) as stream:
+        content = walk()
         stream.write(content)
     size = len(content.encode())
     large = "; it is large, a shorter sentence makes a smaller one" if size > LARGEST_PAGE else ""
@@ -88,22 +95,14 @@ def _rendered(found: "Explanation", place: "Place", format_: str) -> str:
     return page(found, place)
 
 
-def _check(found: "Explanation", place: "Place") -> None:
+def _refuse_more(name: str, number: int, count: int) -> None:
     """Refuses to look at what is not there.
 
     Raises:
-        UsageError: There are not so many layers, heads, pieces or steps.
+        UsageError: The number is larger than the count.
     """
     from ..data.errors import UsageError
 
-    config = found.sizes.config
-    pieces = found.axes.get("seq") or found.axes["src"]
-    limits = {
-        "layer": (place.layer, max(config.num_encoder_layers, config.num_decoder_layers), "layers"),
-        "head": (place.head, config.num_heads, "heads"),
-        "piece": (place.token, len(pieces), "pieces"),
-        "step": (place.step, len(found.written) or 1, "steps"),
-    }
-    for name, (value, count, what) in limits.items():
-        if value >= count:
-            raise UsageError(f"--{name} {value + 1}: there are {count} {what}")
+    if number > count:
+        there = f"there is 1 {name}" if count == 1 else f"there are {count} {name}s"
+        raise UsageError(f"--{name} {number}: {there}")

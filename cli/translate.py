@@ -120,7 +120,7 @@ def translate(
     sampling = make_sample(drawing, n_best) if sample else None
     terms = Glossary.load(glossary) if glossary else None
     document = None
-    check_attention(attention, of_document=input_ is not None and is_document(input_))
+    check_attention(attention, [input_, output, glossary], of_document=input_ is not None and is_document(input_))
     if input_ and is_document(input_):
         if json_ or prefix:
             raise UsageError(f"{input_} is translated in place; --json and --prefix are for lines")

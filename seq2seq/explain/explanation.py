@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
-from ...data.errors import DataError
+from ...data.errors import DataError, UsageError
 from ...data.padding import pad_sources
 from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
@@ -74,10 +74,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Output:
-    """A text that a search has found."""
+    """A text that a search has found.
+
+    Attributes:
+        text: The text.
+        pieces: Its pieces, and `</s>`.
+        probabilities: Of each of them, given those before.
+        ranks: Of each among all that might have come; greedy search always takes the first, 1.
+        log_prob, score: Of the whole, and normalised for length.
+    """
 
     text: str
     pieces: list[str]
+    probabilities: list[float]
+    ranks: list[int]
     log_prob: float
     score: float
 
@@ -128,6 +138,8 @@ class Explanation:
     beam: dict[str, Any] = field(default_factory=dict)
     heads_off: list[dict[str, Any]] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    prefix: int = 0
+    """Steps whose piece was given: the beginning of a language model's text."""
 
 
 @torch.inference_mode()
@@ -150,10 +162,13 @@ def explain(
 
     Raises:
         DataError: The text is blank, or longer than the model reads.
+        UsageError: A sentence encoder has no checkpoints to compare.
     """
     text_only = loaded.description.purpose == "language model"
     reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, text_only=text_only)
     if isinstance(loaded.model, EncoderOnly):
+        if with_checkpoints:
+            raise UsageError(f"{run} is a sentence encoder, which writes nothing to compare; leave --checkpoints out")
         return _explain_encoder(run, loaded, loaded.model, reading)
     subject = Subject(loaded.model, reading)
     search = build_search(loaded.description.decoding_config())
@@ -173,12 +188,12 @@ def explain(
         text_only,
     )
     found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
-    found.stations = stations(sizes)
+    found.stations, found.prefix = stations(sizes), len(subject.prefix)
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
-    found.output, found.search = reading.output(best), _in_words(search)
+    found.output, found.search = subject.output(best), _in_words(search)
     found.steps = [*_steps(subject, arrays, best.ids)]
-    found.greedy = reading.output(watch(Greedy(), subject.predict, task)[0][0])
-    found.samples = [reading.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
+    found.greedy = subject.output(watch(Greedy(), subject.predict, task)[0][0])
+    found.samples = [subject.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
     found.beam = _beam(search, subject, task)
     on_done("switching heads off")
     without = without_each_head(
@@ -229,10 +244,6 @@ class Reading:
 
     def _piece(self, vocabulary: Vocabulary, token: int) -> Piece:
         return Piece(token, self._masked.unmask(vocabulary.piece(token)))
-
-    def output(self, found: Hypothesis) -> Output:
-        """A hypothesis as text."""
-        return Output(self.decode(found.ids), [self.tgt_piece(t).text for t in found.ids], found.log_prob, found.score)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of an output."""
@@ -300,6 +311,20 @@ class Subject:
         logits = self.allowed(self.model(self.src, self.target(ids)))[0]
         written = torch.tensor([*ids, EOS_ID], device=self.device)
         return logits.log_softmax(dim=-1).gather(1, written[:, None])[:, 0]
+
+    def output(self, found: Hypothesis) -> Output:
+        """A hypothesis as text, each piece with its probability and its rank."""
+        logits = self.allowed(self.model(self.src, self.target(found.ids)))[0]  # (T, V)
+        written = torch.tensor([*found.ids, EOS_ID], device=self.device)
+        of_written = logits.gather(1, written[:, None])  # (T, 1)
+        return Output(
+            self.reading.decode(found.ids),
+            [self.reading.tgt_piece(token).text for token in written.tolist()],
+            logits.softmax(dim=-1).gather(1, written[:, None])[:, 0].tolist(),
+            (1 + (logits > of_written).sum(dim=1)).tolist(),
+            found.log_prob,
+            found.score,
+        )
 
     def fast_search(self, search: Search, task: Task) -> list[Hypothesis]:
         """The same search with the model arranged for decoding."""
@@ -380,7 +405,7 @@ def _beam(search: Greedy | Beam, subject: Subject, task: Task) -> dict[str, Any]
     return {
         "size": beam.size,
         "length_penalty": beam.length_penalty,
-        "hypotheses": [asdict(subject.reading.output(one)) for one in hypotheses],
+        "hypotheses": [asdict(subject.output(one)) for one in hypotheses],
         "extensions": [_extension(one, subject.reading) for one in extensions],
     }
 

@@ -21,9 +21,7 @@ function array(name) {
 
 /** The array of a view for the chosen layer (the stack's last one, if it has fewer) and, where it has heads, the chosen head. */
 function chosen(view) {
-  const stack = view.array.startsWith("encoder") ? "encoder" : "decoder";
-  const layer = Math.min(state.layer, (data.layers[stack] || 1) - 1);
-  const found = array(view.array.replace("{layer}", layer));
+  const found = array(view.array.replace("{layer}", layerOf(view)));
   if (!found || !view.by_head) return found;
   const [, rows, columns] = found.shape;
   const start = state.head * rows * columns;
@@ -39,7 +37,7 @@ function number(x, digits = 3) {
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
-const percent = (p) => (p >= 0.9995 ? "100 %" : p < 0.001 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
+const percent = (p) => (p > 0.9995 && p < 1 ? "> 99.9 %" : p < 0.001 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`);
 const spoken = (piece) => piece.replaceAll("▁", " ").trim() || piece;
 
 // Elements
@@ -80,7 +78,12 @@ function mixed(to, amount) {
 const css = (rgb) => `rgb(${rgb.join(" ")})`;
 const signed = (x, scale) => mixed(x >= 0 ? palette.positive : palette.negative, scale ? Math.abs(x) / scale : 0);
 const share = (p) => mixed(palette.share, p);
-const readable = (rgb) => (0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? "#111" : "#fff");
+/** Black or white, whichever has the larger contrast (WCAG: relative luminance). */
+function readable(rgb) {
+  const [r, g, b] = rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "#fff" : "#000";
+}
 
 function largest(values) {
   let most = 0;
@@ -145,7 +148,7 @@ function readouts(canvas, values, columns) {
     const x = Math.floor(((event.clientX - box.left) / box.width) * columns);
     const y = Math.floor(((event.clientY - box.top) / box.height) * Math.ceil(values.length / columns));
     const at = y * columns + x;
-    if (at >= 0 && at < values.length) output.textContent = `column ${at}: ${number(values[at], 5)}`;
+    if (at >= 0 && at < values.length) output.textContent = `column ${at + 1}: ${number(values[at], 5)}`;
   });
   canvas.addEventListener("pointerleave", () => (output.textContent = rest));
   const every = element("details", { class: "numbers" }, element("summary", {}, "all numbers"));
@@ -162,11 +165,19 @@ const rowName = (rows, columns, i) => (rows === "tgt" && columns === "src" ? dat
 const label = (view, extra = "") =>
   element("p", { class: "label" }, element("span", {}, element("b", {}, view.label), extra ? ` ${extra}` : ""));
 
+const scroller = (name, ...children) => element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, ...children);
+
 function ofPiece(view) {
   const at = position(view.rows);
   const name = spoken(piece(view.rows, at));
   const of = view.rows === "tgt" ? `at step ${at + 1}, which has read ${name} and writes ${spoken(data.written[at].text)}` : `of ${name}`;
-  return `${of}${view.by_head ? `, head ${state.head + 1}` : ""}`;
+  const layer = view.array.includes("{layer}") ? `, layer ${layerOf(view) + 1}` : "";
+  return `${of}${layer}${view.by_head ? `, head ${state.head + 1}` : ""}`;
+}
+
+/** The chosen layer, or the last one of a stack that has fewer. */
+function layerOf(view) {
+  return Math.min(state.layer, (data.layers[view.array.startsWith("encoder") ? "encoder" : "decoder"] || 1) - 1);
 }
 
 const views = {
@@ -176,7 +187,7 @@ const views = {
       if (joint && axis === "tgt") return "";
       const head = element("tr", {}, element("th", { scope: "row" }, names[axis]), ...pieces.map((p) => element("td", { class: "mono" }, p.text)));
       const ids = element("tr", {}, element("th", { scope: "row" }, "number"), ...pieces.map((p) => element("td", { class: "mono" }, String(p.id))));
-      return element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "list" }, head, ids));
+      return scroller(names[axis], element("table", { class: "list" }, head, ids));
     });
     return tables;
   },
@@ -194,14 +205,15 @@ const views = {
     const found = chosen(view);
     const [lines, columns] = found.shape;
     const canvas = element("canvas", { width: columns, height: lines, role: "img", "aria-label": `${view.label}: ${lines} rows, ${columns} columns` });
-    canvas.style.height = `${Math.max(lines * 14, 40)}px`;
-    paint(canvas, found.values, columns, lines, (x) => signed(x, largest(found.values)));
-    return [label(view), canvas];
+    canvas.style.height = `${Math.max(lines * 4, 40)}px`;
+    const scale = largest(found.values);
+    paint(canvas, found.values, columns, lines, (x) => signed(x, scale));
+    const note = `Rows are positions 0 to ${lines - 1}, from the top; this text has the first ${data.axes[view.rows].length}. Columns are 1 to ${columns}, from the left.`;
+    return [label(view), canvas, element("p", { class: "readout" }, note)];
   },
 
   statistics(view) {
-    const stack = view.array.startsWith("encoder") ? "encoder" : "decoder";
-    const name = view.array.replace("{layer}", Math.min(state.layer, data.layers[stack] - 1));
+    const name = view.array.replace("{layer}", layerOf(view));
     const at = position(view.rows);
     const [mean, variance] = ["mean", "variance"].map((part) => array(`${name}.${part}`).values[at]);
     return [
@@ -216,7 +228,7 @@ const views = {
     const scale = largest(found.values);
     const heads = Array.from({ length: columns }, (_, j) =>
       element("th", { scope: "col", class: view.columns !== view.rows && j === position(view.columns) ? "is-column" : "" },
-        element("button", { type: "button", onclick: () => select(view.columns, j) }, piece(view.columns, j))));
+        element("button", { type: "button", id: `${view.id}-column-${j}`, "aria-pressed": String(j === position(view.columns)), onclick: () => select(view.columns, j) }, piece(view.columns, j))));
     if (isShare) heads.push(element("th", { scope: "col" }, "sum"));
     const body = Array.from({ length: rows }, (_, i) => {
       const values = row(found, i);
@@ -228,13 +240,13 @@ const views = {
         return cell;
       });
       if (isShare) cells.push(element("td", { class: "sum" }, number(values.reduce((a, b) => a + b, 0), 2)));
-      const head = element("th", { scope: "row" }, element("button", { type: "button", onclick: () => select(view.rows, i) }, rowName(view.rows, view.columns, i)));
+      const head = element("th", { scope: "row" }, element("button", { type: "button", id: `${view.id}-row-${i}`, "aria-pressed": String(i === position(view.rows)), onclick: () => select(view.rows, i) }, rowName(view.rows, view.columns, i)));
       return element("tr", { class: i === position(view.rows) ? "is-row" : "" }, head, ...cells);
     });
     const table = element("table", { class: "matrix" },
       element("caption", { class: "visually-hidden" }, `${view.label}, head ${state.head + 1}`),
       element("thead", {}, element("tr", {}, element("td", {}), ...heads)), element("tbody", {}, ...body));
-    return [label(view, `head ${state.head + 1}`), element("div", { class: "scroll", tabindex: "0" }, table)];
+    return [label(view, `layer ${layerOf(view) + 1}, head ${state.head + 1}`), scroller(view.label, table)];
   },
 
   weighted(view) {
@@ -245,9 +257,9 @@ const views = {
 
   lines(view) {
     const picture = linesPicture(view);
-    const bare = label(view, `head ${state.head + 1}`);
+    const bare = label(view, `layer ${layerOf(view) + 1}, head ${state.head + 1}`);
     bare.append(saveButton(() => picture, "attention-lines"));
-    return [bare, element("div", { class: "scroll", tabindex: "0" }, picture)];
+    return [bare, scroller("the two sentences", picture)];
   },
 
   grid(view) {
@@ -291,17 +303,17 @@ const views = {
         cell.style.background = css(share(p)); cell.style.color = readable(share(p));
         return cell;
       })));
-    return [element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}`)), element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "list" }, ...rows))];
+    return [element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}`)), scroller("what each layer would have said", element("table", { class: "list" }, ...rows))];
   },
 
   choice() {
     const picture = tree();
     const tops = data.beam.hypotheses.map((h, i) => found(`beam ${i + 1}`, h));
     const rows = [found("greedy", data.greedy), ...tops, ...data.samples.map((s, i) => found(`sample ${i + 1}`, s))];
-    const head = element("tr", {}, ...["search", "log P", "score", "text"].map((t) => element("th", { scope: "col" }, t)));
-    const bare = element("p", { class: "label" }, element("span", {}, element("b", {}, "the beam as a tree"), ` size ${data.beam.size}; grey was cut, green ended, orange is the best`), saveButton(() => picture, "beam"));
-    return [coloured(data.written.slice(0, -1).map((p) => p.text), data.steps.map((s) => s.probability)), element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "list" }, head, ...rows)), bare,
-      element("div", { class: "scroll", tabindex: "0" }, picture)];
+    const hint = element("p", { class: "facts" }, "Darker means less probable. The small number is the rank of a piece among all that might have come: greedy search takes the first and leaves the others; a sample may take any.");
+    const head = element("tr", {}, ...["search", "log P", "score", "pieces"].map((t) => element("th", { scope: "col" }, t)));
+    const bare = element("p", { class: "label" }, element("span", {}, element("b", {}, "the beam as a tree"), ` size ${data.beam.size}; pale was cut, green ended, orange is the best`), saveButton(() => picture, "beam"));
+    return [coloured(data.written.slice(0, -1).map((p) => p.text), data.steps.map((s) => s.probability)), scroller("what the searches found", element("table", { class: "list" }, head, ...rows)), hint, bare, scroller("the beam as a tree", picture)];
   },
 
   heads_off() {
@@ -311,28 +323,47 @@ const views = {
     const rows = sorted.map((one) => {
       const [stack, , layer, kind] = one.module.split(".");
       const name = `${stack} layer ${Number(layer) + 1}, ${kind === "cross_attn" ? "cross" : "self"}, head ${one.head + 1}`;
-      const text = one.text === data.greedy.text ? "the same" : one.text;
-      return element("tr", {}, element("td", {}, name), element("td", { class: "number" }, number(one.log_prob - whole, 3)), element("td", { class: "long" }, text));
+      const text = one.text === data.greedy.text ? "the same" : one.text || "nothing";
+      const isChosen = Number(layer) === state.layer && one.head === state.head;
+      const button = element("button", { type: "button", class: "chip", id: `off-${one.module}-${one.head}`, "aria-pressed": String(isChosen), onclick: () => set({ layer: Number(layer), head: one.head }) }, name);
+      return element("tr", {}, element("td", {}, button), element("td", { class: "number" }, number(one.log_prob - whole, 3)), element("td", { class: "long" }, text));
     });
-    return [element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "list" }, head, ...rows))];
+    return [scroller("without each head", element("table", { class: "list" }, head, ...rows))];
   },
 
   checkpoints(view) {
-    const snapshot = data.snapshots[state.snapshot];
-    const slider = element("input", { type: "range", min: 0, max: data.snapshots.length - 1, value: state.snapshot, "aria-label": "checkpoint", "aria-valuetext": `step ${snapshot.step}`,
-      oninput: (event) => { state.snapshot = Number(event.target.value); draw((v) => v.kind === "checkpoints"); document.querySelector("#checkpoints input").focus(); } });
-    const modules = snapshot.modules;
-    return [
-      element("p", { class: "pair" }, slider, element("b", {}, `step ${snapshot.step.toLocaleString("en")}`)),
-      element("p", {}, "Greedy search writes: ", element("b", {}, snapshot.text || "nothing")),
-      coloured(data.written.slice(0, -1).map((p) => p.text), snapshot.probabilities),
-      gridOf(view, (layer) => array(`checkpoints.${snapshot.step}.${modules[layer]}`), modules.length),
-    ];
+    const shown = element("b"), below = element("div");
+    const show = () => {
+      const { step, text, probabilities, modules } = data.snapshots[state.snapshot];
+      shown.textContent = `step ${step.toLocaleString("en")}`;
+      slider.setAttribute("aria-valuetext", shown.textContent);
+      below.replaceChildren(
+        element("p", {}, "Greedy search writes: ", element("b", {}, text || "nothing")),
+        element("p", { class: "facts" }, "How probable the final output was then; darker means less probable:"),
+        coloured(data.written.slice(0, -1).map((p) => p.text), probabilities),
+        gridOf(view, (layer) => array(`checkpoints.${step}.${modules[layer]}`), modules.length),
+      );
+    };
+    const slider = element("input", { type: "range", id: "snapshot", min: 0, max: data.snapshots.length - 1, value: state.snapshot, "aria-label": "checkpoint",
+      oninput: () => { state.snapshot = Number(slider.value); show(); } });
+    show();
+    return [element("p", { class: "pair" }, slider, shown), below];
   },
 };
 
 function found(name, output) {
-  return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "number" }, number(output.log_prob, 2)), element("td", { class: "number" }, number(output.score, 2)), element("td", { class: "long" }, output.text));
+  return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "number" }, number(output.log_prob, 2)), element("td", { class: "number" }, number(output.score, 2)), element("td", { class: "long" }, ranked(output)));
+}
+
+/** The pieces of an output, each on a ground that says how probable it was, with its rank. */
+function ranked(output) {
+  const spans = output.pieces.map((text, i) => {
+    const rgb = mixed(palette.negative, 1 - output.probabilities[i]);
+    const span = element("span", { class: "piece", title: `${percent(output.probabilities[i])}, rank ${output.ranks[i]}` }, text.replaceAll("▁", i ? " " : ""), element("sub", {}, String(output.ranks[i])));
+    span.style.background = css(rgb); span.style.color = readable(rgb);
+    return span;
+  });
+  return element("span", { class: "ranked" }, ...spans);
 }
 
 function bar(name, part, text, isWritten = false) {
@@ -380,7 +411,7 @@ function gridOf(view, mapOf, layers) {
       const name = `layer ${layer + 1}, head ${head + 1}`;
       const isChosen = layer === Math.min(state.layer, layers - 1) && head === state.head;
       buttons.push(element("button", { type: "button", "aria-pressed": String(isChosen), "aria-label": `${name}: enlarge`,
-        onclick: () => { set({ layer, head }); enlarge(view, { ...map, head }, name); } }, heatPicture({ ...map, head }, view.rows, view.columns, false), name));
+        id: `${view.id}-map-${layer}-${head}`, onclick: () => { set({ layer, head }); enlarge(view, { ...map, head }, name, `${view.id}-map-${layer}-${head}`); } }, heatPicture({ ...map, head }, view.rows, view.columns, false), name));
     }
   }
   const grid = element("div", { class: "heads" }, ...buttons);
@@ -388,11 +419,14 @@ function gridOf(view, mapOf, layers) {
   return grid;
 }
 
-function enlarge(view, map, name) {
+function enlarge(view, map, name, opener) {
   const dialog = document.getElementById("large");
   const picture = heatPicture(map, view.rows, view.columns, true);
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", `attention, ${name}`);
+  dialog.onclose = () => document.getElementById(opener)?.focus();
   document.getElementById("large-title").textContent = `Attention, ${name}`;
-  document.getElementById("large-body").replaceChildren(element("div", { class: "scroll" }, picture), saveButton(() => picture, `attention-${name.replaceAll(/[ ,]+/g, "-")}`));
+  document.getElementById("large-body").replaceChildren(scroller("the map", picture), saveButton(() => picture, `attention-${name.replaceAll(/[ ,]+/g, "-")}`));
   dialog.showModal();
 }
 
@@ -447,15 +481,15 @@ function tree() {
   return picture;
 }
 
-const short = (text) => (text.length > 8 ? `${text.slice(0, 7)}…` : text);
+const short = (text) => (text.length > 7 ? `${text.slice(0, 6)}…` : text);
 
 function bestPath(all) {
-  const wanted = data.beam.hypotheses[0].pieces;
+  const wanted = data.beam.hypotheses[0].pieces.slice(0, -1); // without </s>, which ends it
   for (let i = 0; i < all.length; i++) {
     if (all[i].position !== wanted.length) continue;
     const path = [i];
     while (all[path[0]].parent !== null) path.unshift(all[path[0]].parent);
-    if (wanted.every((text, p) => all[path[p]].piece === text) && all[i].fate === "ended") return new Set(path);
+    if (wanted.every((text, p) => all[path[p]].piece === text) && all[i].fate !== "kept") return new Set(path);
   }
   return new Set();
 }
@@ -486,7 +520,7 @@ function spokenState() {
 
 function chips(name, items, current, choose) {
   const made = items.map((item, i) => {
-    const chip = element("button", { type: "button", class: "chip", id: `${name}-${i}`, "aria-pressed": String(i === current), "aria-label": `${name} ${item.spoken ?? item.text}`, onclick: () => choose(i) }, item.text);
+    const chip = element("button", { type: "button", class: "chip", id: `${name}-${i}`, tabindex: i === current ? "0" : "-1", "aria-pressed": String(i === current), "aria-label": `${name} ${item.spoken ?? item.text}`, onclick: () => choose(i) }, item.text);
     if (item.rgb) { chip.style.background = i === current ? "" : css(item.rgb); chip.style.color = readable(item.rgb); }
     return chip;
   });
@@ -509,8 +543,8 @@ function controls() {
   const box = document.getElementById("controls");
   const named = (name, ...children) => element("div", { class: "group" }, element("span", { class: "name" }, name), ...children);
   const pair = element("div", { class: "pair" },
-    element("label", {}, "Layer", chips("layer", numbered(count), state.layer, (layer) => set({ layer }))),
-    element("label", {}, "Head", chips("head", numbered(data.heads), state.head, (head) => set({ head }))));
+    element("span", { class: "labelled" }, "Layer", chips("layer", numbered(count), state.layer, (layer) => set({ layer }))),
+    element("span", { class: "labelled" }, "Head", chips("head", numbered(data.heads), state.head, (head) => set({ head }))));
   if (decodes) {
     const slider = element("input", { id: "temperature", type: "range", min: 0, max: data.temperatures.length - 1, value: state.temperature, "aria-valuetext": String(data.temperatures[state.temperature]),
       oninput: (event) => { state.temperature = Number(event.target.value); slider.setAttribute("aria-valuetext", data.temperatures[state.temperature]); shown.textContent = data.temperatures[state.temperature].toFixed(1); draw((v) => v.kind === "candidates"); } });
@@ -524,15 +558,36 @@ function controls() {
     rows.push(named("Step writes", chips("step", items, state.step, (step) => set({ step }))));
   }
   box.replaceChildren(...rows);
-  document.querySelectorAll(".controls .chips").forEach((one, i) => (one.scrollLeft = scrolled[i] ?? 0));
+  document.querySelectorAll(".controls .chips").forEach((one, i) => {
+    one.scrollLeft = scrolled[i] ?? 0;
+    const chip = one.querySelector('[aria-pressed="true"]');
+    if (chip && (chip.offsetLeft < one.scrollLeft || chip.offsetLeft + chip.offsetWidth > one.scrollLeft + one.clientWidth))
+      one.scrollLeft = chip.offsetLeft - one.clientWidth / 2;
+  });
 }
 
 // The page
 
 const drawn = [];
 
+/** Draws views anew: those near the window now, the others when they come near. */
 function draw(wanted = () => true) {
-  for (const { view, box } of drawn) if (wanted(view)) box.replaceChildren(...views[view.kind](view));
+  for (const one of drawn) if (wanted(one.view)) one.stale = true;
+  drawn.filter((one) => one.stale && isNear(one.box)).forEach(redraw);
+}
+
+function isNear(box) {
+  const { top, bottom } = box.getBoundingClientRect();
+  return bottom > -innerHeight && top < 2 * innerHeight;
+}
+
+function redraw(one) {
+  one.stale = false;
+  const open = [...one.box.querySelectorAll("details")].map((d) => d.open);
+  const places = [...one.box.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
+  one.box.replaceChildren(...views[one.view.kind](one.view));
+  one.box.querySelectorAll("details").forEach((d, i) => (d.open = open[i] ?? false));
+  one.box.querySelectorAll(".scroll").forEach((s, i) => (s.scrollLeft = places[i] ?? 0));
 }
 
 function build() {
@@ -549,13 +604,18 @@ function build() {
   }
 }
 
+const hints = {
+  grid: "Press one to enlarge it, and to look at that layer and head everywhere on this page.",
+  heads_off: "Press a row to look at that head.",
+  checkpoints: "Move the slider.",
+};
 const anchor = (station) => station.id.replaceAll("{layer}.", "").replaceAll(".", "-");
 
 function section(station) {
   const box = element("section", { class: "station", id: anchor(station), "aria-labelledby": `${anchor(station)}-title` },
     element("h3", { id: `${anchor(station)}-title` }, station.title), element("p", { class: "says" }, station.says));
   if (station.formula) {
-    const formula = element("div", { class: "formula", tabindex: "0", role: "group", "aria-label": "formula" });
+    const formula = element("div", { class: "formula", tabindex: "0", role: "group", "aria-label": `formula: ${station.title}` });
     formula.innerHTML = station.formula;
     box.append(formula);
   }
@@ -563,20 +623,27 @@ function section(station) {
     box.append(element("ul", { class: "shapes" }, ...station.shapes.map(([symbol, meaning]) => element("li", {}, element("code", {}, symbol), meaning ? ` ${meaning}` : ""))));
   for (const view of station.views) {
     const place = element("div", { class: "view" });
-    drawn.push({ view, box: place });
+    drawn.push({ view: { ...view, id: `view-${drawn.length}` }, box: place, stale: true });
     box.append(place);
   }
   for (const one of data.questions.filter((q) => q.station === station.id)) {
     const answer = element("p", {}, one.answer);
+    const number = data.questions.indexOf(one);
     const show = Object.keys(one.show).length ? element("button", { type: "button", class: "quiet", onclick: () => set({ ...one.show }) }, "Show me") : "";
-    box.append(element("details", { class: "question" }, element("summary", {}, one.question), answer, show));
+    box.append(element("details", { class: "question" }, element("summary", {}, `Question ${number + 1} of ${data.questions.length}: ${one.question}`), answer, show, " ", toQuestion(number - 1, "Previous question"), " ", toQuestion(number + 1, "Next question")));
   }
+  if (hints[station.views[0]?.kind]) box.querySelector(".says").append(` ${hints[station.views[0].kind]}`);
   const [file, name] = station.code;
   const origin = element("div", { class: "origin" });
   if (station.sources.length) origin.append(element("p", {}, `Source: ${station.sources.join("; ")}`));
   if (file) origin.append(element("p", {}, "Code: ", element("code", {}, `${file}: ${name}`)));
   if (origin.children.length) box.append(origin);
   return box;
+}
+
+function toQuestion(number, text) {
+  const one = data.questions[number];
+  return one ? element("a", { class: "quiet", href: `#${anchor({ id: one.station })}` }, text) : "";
 }
 
 function header() {
@@ -586,7 +653,7 @@ function header() {
   const c = data.config;
   const kind = { encoder_decoder: "encoder-decoder", decoder_only: "decoder-only", encoder_only: "encoder-only" }[data.architecture];
   const layers = [data.layers.encoder && `${data.layers.encoder} encoder layers`, data.layers.decoder && `${data.layers.decoder} decoder layers`].filter(Boolean).join(", ");
-  const search = data.search ? ` Found by ${data.search}; a stronger ground means a less probable piece.` : "";
+  const search = data.search ? ` Found by ${data.search}; Darker means less probable.` : "";
   document.getElementById("facts").textContent = `${data.run}, ${data.checkpoint}: ${kind}, ${layers}, ${data.heads} heads, d_model ${c.d_model}, ${c.norm_order}-norm.${search}`;
 }
 
@@ -594,6 +661,17 @@ function applyTheme(theme) {
   document.documentElement.dataset.theme = theme;
   document.getElementById("theme").textContent = theme === "dark" ? "Light" : "Dark";
   readPalette();
+}
+
+/** What was chosen while a view was far away is drawn as it comes near. */
+function drawOnApproach() {
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const one = drawn.find((each) => each.box === entry.target);
+      if (entry.isIntersecting && one.stale) redraw(one);
+    }
+  }, { rootMargin: "100% 0px" });
+  for (const one of drawn) observer.observe(one.box);
 }
 
 function follow() {
@@ -613,9 +691,11 @@ document.getElementById("theme").addEventListener("click", () => { applyTheme(do
 dark.addEventListener("change", () => { applyTheme(dark.matches ? "dark" : "light"); header(); controls(); draw(); });
 if (matchMedia("(max-width: 56rem)").matches) document.getElementById("nav").open = false;
 Object.assign(state, data.begin ?? {});
-if (joint && !state.token) state.token = prefix + state.step;
+if (joint && data.begin.token === null) state.token = prefix + state.step;
+state.token ??= 0;
 header();
 build();
 controls();
-draw();
+drawn.forEach(redraw);
+drawOnApproach();
 follow();

@@ -1,7 +1,9 @@
 """The page: one HTML file that needs nothing else, neither network nor other files."""
 
 import base64
+import html
 import json
+import re
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
@@ -31,21 +33,14 @@ def page(found: Explanation, place: Place) -> str:
     index, numbers = _packed(found)
     data = page_data(found) | {"arrays": index, "begin": asdict(place)}
     parts = {
-        "TITLE": _escaped(found.text),
+        "TITLE": html.escape(found.text),
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
+        # No `<` in it: nothing in a text can then end the script, or begin another one.
+        "DATA": json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         "NUMBERS": base64.b64encode(numbers).decode(),
     }
-    for name, content in parts.items():
-        before, mark, after = template.partition(f"@{name}@")
-        assert mark, name
-        template = before + content + after
-    return template
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], template)
 
 
 def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
@@ -97,6 +92,7 @@ def page_data(found: Explanation) -> dict[str, Any]:
         "stations": [_station(one) for one in found.stations],
         "questions": [asdict(one) for one in questions(found)],
         "vocabulary": found.sizes.vocabulary,
+        "prefix": found.prefix,
     }
 
 

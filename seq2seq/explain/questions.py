@@ -1,5 +1,7 @@
 """A question at some stations of the walk, and the answer that this model gives on this sentence."""
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -8,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .explanation import Explanation
+from .explanation import TEMPERATURES, Explanation
 
 
 @dataclass(frozen=True)
@@ -62,20 +64,29 @@ def _first_stack(found: Explanation) -> tuple[str, str, str]:
             return "encoder.layers", "src", "embedding"
 
 
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+
+
 def _quoted(text: str) -> str:
     return f"“{text.replace('▁', ' ').strip() or text}”"
 
 
 def _pieces(found: Explanation, axis: str) -> Question:
     pieces = [piece.text for piece in found.axes[axis]]
-    cut = [(a, b) for a, b in pairwise(pieces) if not b.startswith(("▁", "<"))]
-    words = "a piece that begins a word begins with ▁, the sign for a space"
-    if cut:
+    spelt = [piece for piece in pieces if _BYTE.fullmatch(piece)]
+    cut = [(a, b) for a, b in pairwise(pieces) if _is_text(a) and _is_text(b) and not b.startswith("▁") and a != "▁"]
+    if spelt:
+        answer = f"No: what the vocabulary does not have is spelt in bytes, such as {spelt[0]}."
+    elif cut:
         first, second = cut[0]
-        answer = f"No: {_quoted(first)} goes on with {_quoted(second)}, for {words}, and {_quoted(second)} has none."
+        answer = f"No: {_quoted(first)} goes on with {_quoted(second)}. Where a word begins, its piece begins with ▁."
     else:
-        answer = f"Yes, in this sentence; {words}. Rare words would be cut."
+        answer = "Yes, in this sentence. A rare word would be cut. Where a word begins, its piece begins with ▁."
     return Question("pieces", "Is each word one piece?", answer)
+
+
+def _is_text(piece: str) -> bool:
+    return not piece.startswith("<")
 
 
 def _positions(found: Explanation, embedding: str) -> Iterator[Question]:
@@ -87,9 +98,9 @@ def _positions(found: Explanation, embedding: str) -> Iterator[Question]:
     yield Question(
         f"{embedding}-positions",
         "Which columns tell the first position from the second one?",
-        f"Column {column} differs most, by {difference[column]:.2f}; the last one by {difference[-1]:.5f}."
+        f"Column {column + 1} differs most, by {difference[column]:.2f}. The last column hardly differs."
         + (
-            " The left columns turn quickly, the right ones slowly."
+            " The columns on the left turn quickly, those on the right slowly."
             if found.sizes.config.positions == "sinusoidal"
             else ""
         ),
@@ -101,9 +112,9 @@ def _products(found: Explanation, stack: str) -> Question:
     products, scores = (found.arrays[f"{stack}.0.self_attn.{part}"] for part in ("products", "scores"))
     return Question(
         f"{stack}.{{layer}}.self_attn-scores",
-        "By how much does the division calm the numbers?",
-        f"In layer 1 the products of queries and keys spread by {products.std():.2f} (standard deviation), after the"
-        f" division by {found.sizes.config.key_size**0.5:.2f} by {scores.std():.2f}.",
+        "What does the division change?",
+        f"In layer 1, the standard deviation of the products is {products.std():.2f} before the division, and"
+        f" {scores.std():.2f} after it.",
         {"layer": 0},
     )
 
@@ -162,14 +173,13 @@ def _residual(found: Explanation, stack: str) -> Question:
 def _feed_forward(found: Explanation, stack: str) -> Question:
     hidden = found.arrays[f"{stack}.0.feed_forward.hidden"]
     if found.sizes.config.activation == "relu":
-        share = (hidden == 0).float().mean().item()
-        answer = f"In layer 1, {share:.0%} of them are exactly 0: these hidden numbers do nothing for this sentence."
+        share = (hidden > 0).float().mean().item()
+        answer = f"In layer 1, at each position {share:.0%} of them on average are above 0. The others are exactly 0."
     else:
-        share = (hidden.abs() < 0.1).float().mean().item()
-        answer = f"In layer 1, {share:.0%} of them are between -0.1 and 0.1: they hardly do anything for this sentence."
-    return Question(
-        f"{stack}.{{layer}}.feed_forward-ff", "How many of the hidden numbers are at work?", answer, {"layer": 0}
-    )
+        share = (hidden.abs() > 0.1).float().mean().item()
+        answer = f"In layer 1, at each position {share:.0%} of them on average are farther than 0.1 from 0."
+    station = f"{stack}.{{layer}}.feed_forward-ff"
+    return Question(station, "How many of the hidden numbers are at work?", answer, {"layer": 0})
 
 
 def _mask(found: Explanation) -> Question:
@@ -179,7 +189,7 @@ def _mask(found: Explanation) -> Question:
         "At what can the first position look?",
         f"At itself alone: its share is {weights[0, 0, 0]:.2f}, and {int((weights[0] == 0).sum())} of"
         f" {weights[0].numel()} shares in this map are exactly 0.",
-        {"layer": 0, "head": 0, "step": 0},
+        {"layer": 0, "head": 0, "step": 0} | ({"token": 0} if "seq" in found.axes else {}),
     )
 
 
@@ -226,18 +236,21 @@ def _grid(found: Explanation) -> Question:
 
 
 def _least_sure(found: Explanation) -> int:
-    return min(range(len(found.steps)), key=lambda t: found.steps[t].probability)
+    """The step at which the piece written was least probable, among those that were not given."""
+    return min(range(found.prefix, len(found.steps)), key=lambda t: found.steps[t].probability)
 
 
 def _unsure(found: Explanation) -> Question:
     t = _least_sure(found)
     step, written = found.steps[t], found.written[t].text
-    other = next((c.text for c in step.candidates if c.text != written), "")
+    others = [(logit, c.text) for c, logit in zip(step.candidates, step.logits, strict=True) if c.text != written]
+    logit, other = max(others)
+    probability = math.exp(logit - step.log_normalisers[TEMPERATURES.index(1.0)])
     return Question(
         "probabilities",
         "At which step is the model least sure?",
-        f"At step {t + 1}: {_quoted(written)} has a probability of {step.probability:.3f}. It might also have written"
-        f" {_quoted(other)}.",
+        f"At step {t + 1}: {_quoted(written)} has a probability of {step.probability:.3f}. The next one is"
+        f" {_quoted(other)}, with {probability:.3f}.",
         {"step": t},
     )
 
@@ -250,16 +263,25 @@ def _early(found: Explanation) -> Question:
     while first and layers[first - 1][0][0] == written:
         first -= 1
     if first < len(layers):
-        answer = f"At step {t + 1}, {_quoted(written)} stands first from layer {first + 1} of {len(layers)} on."
+        answer = f"At step {t + 1}, {_quoted(written)} stands first after layer {first + 1} of {len(layers)}."
     else:
-        answer = f"At step {t + 1} the last layer has not {_quoted(written)} first: the search took it all the same."
+        answer = (
+            f"At step {t + 1}, {_quoted(written)} is not first after the last layer. The search took it all the same."
+        )
     return Question("early", "After which layer does it know what to write?", answer, {"step": t})
 
 
 def _choice(found: Explanation) -> Question:
     assert found.output is not None and found.greedy is not None
-    if found.greedy.text == found.output.text:
-        answer = "No: both found the same text."
+    if not found.search.startswith("beam"):
+        best = found.beam["hypotheses"][0]["text"]
+        answer = (
+            "No: beam search finds the same text."
+            if best == found.greedy.text
+            else f"Yes: a beam finds {_quoted(best)}."
+        )
+    elif found.greedy.text == found.output.text:
+        answer = "No: greedy search and the run's own search found the same text."
     else:
         answer = (
             f"Yes: greedy search wrote {_quoted(found.greedy.text)} (log-probability {found.greedy.log_prob:.2f}), the"
@@ -279,11 +301,12 @@ def _head(found: Explanation) -> Question:
     layer = int(least["module"].split(".")[2])
     kind = {"self_attn": "self-attention", "cross_attn": "cross-attention"}[least["module"].split(".")[-1]]
     where = f"head {least['head'] + 1} of {kind} in layer {layer + 1} of the {least['module'].split('.')[0]}"
+    text = _quoted(least["text"]) if least["text"] else "nothing"
     return Question(
         "heads-off",
         "Which head does this sentence need most?",
-        f"Without {where} the output's log-probability falls to {least['log_prob']:.2f}, and greedy search writes"
-        f" {_quoted(least['text'])}. {changed} of {len(found.heads_off)} heads change the text.",
+        f"Without {where} the output's log-probability is {least['log_prob']:.2f}, and greedy search writes {text}."
+        f" {changed} of {len(found.heads_off)} heads change the text.",
         {"layer": layer, "head": least["head"]},
     )
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from ..decoding.beam import likeliest_extensions
 from ..decoding.search import IMPOSSIBLE, Hypothesis, Search, SearchState, Task
 
+_IMPOSSIBLE_ROW = -1
+"""Stands for an extension that does not exist."""
 Predict = Callable[[Tensor], Tensor]
 """The logits (R, V) of what follows after rows of tokens (R, T), bos included."""
 
@@ -79,16 +81,24 @@ class WatchedStep:
         return logits.clone()  # a search may write into it
 
     def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
-        """Writes down the extensions of the last step, now that it is known from which ones the search goes on."""
+        """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
+
+        A beam has as many rows as ever where fewer beginnings are possible, in a prefix that is given, say: only those
+        that are possible are written down.
+        """
         moved = list(range(len(tokens))) if moved is None else moved
-        kept = list(zip(moved, tokens, strict=True))
+        rows = list(zip(moved, tokens, strict=True))
+        kept = [(row, token) for row, token in rows if self._is_possible(row, token)]
         numbers = self._note(position, kept)
-        self._rows = [numbers[each] for each in kept]
+        self._rows = [numbers.get(each, _IMPOSSIBLE_ROW) for each in rows]
+
+    def _is_possible(self, row: int, token: int) -> bool:
+        return self._rows[row] != _IMPOSSIBLE_ROW and self._log_probs[row, token].item() > IMPOSSIBLE
 
     def _note(self, position: int, kept: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""
         rows, log_probs = self._rows, self._log_probs
-        totals = torch.tensor([self.extensions[r].total if r is not None else 0.0 for r in rows])
+        totals = torch.tensor([self._total(row) for row in rows])
         likeliest = likeliest_extensions(totals[None], log_probs.clone().cpu(), self._width, filler=self._eos_id)
         best, parents, tokens = (each[0].tolist() for each in likeliest)
         seen = {
@@ -104,6 +114,11 @@ class WatchedStep:
             numbers[row, token] = len(self.extensions)
             self.extensions.append(Extension(rows[row], token, log_prob, totals[row].item() + log_prob, position, fate))
         return numbers
+
+    def _total(self, row: int | None) -> float:
+        if row is None:
+            return 0.0
+        return IMPOSSIBLE if row == _IMPOSSIBLE_ROW else self.extensions[row].total
 
     def finish(self) -> list[Extension]:
         """Everything written down, once the search has returned."""

@@ -16,6 +16,7 @@ TITLES = {
     "Yang 2024b": "Brandon Yang, Transformers: A Mathematical Explanation and Implementation in PyTorch",
     "Peng 2023": "Benji Peng, A Gentle Intro to Transformers",
     "Anonymous n.d.": "Anonymous: a blog post after the textbooks of Bishop & Bishop (2024) and Prince (2024)",
+    "Wu 2016": "Wu et al. (2016), Google's Neural Machine Translation System",
     "Zhou n.d.": "Baohua Zhou, Study note on transformer",
 }
 """Texts by the keys of docs/sources.md."""
@@ -116,8 +117,10 @@ def stations(sizes: Sizes) -> list[Station]:
 
 
 def _encoder_decoder(sizes: Sizes) -> Iterator[Station]:
-    yield _pieces("Both texts become pieces of a fixed vocabulary, each with a number. </s> ends the source; <s> begins"
-                  " the target, which is read one place later than it is written.")  # fmt: skip
+    yield _pieces(
+        "Both texts become pieces of a fixed vocabulary, each with a number. </s> ends the source. <s> begins what the"
+        " decoder reads: at each step, all that it has written so far."
+    )
     yield from _embedding(sizes, "src_embedding", "Source embedding", "src")
     yield from _layer(sizes, "encoder", "Encoder layer", "src", "padding")
     yield _stack(sizes, "encoder", "Encoder", "src", sizes.config.num_encoder_layers)
@@ -202,7 +205,7 @@ def _embedding(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[Sta
         f"{module}-positions",
         part,
         "Where each piece stands",
-        "Attention does not see any order. So a vector of the position is added to the vector of the piece. "
+        "Attention by itself knows no order. So a vector of the position is added to the vector of the piece. "
         + (
             "Each pair of columns is a sine and a cosine; to the right they turn more slowly."
             if sinusoidal
@@ -210,7 +213,7 @@ def _embedding(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[Sta
         ),
         r"\operatorname{PE}(pos, 2i) = \sin\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \quad"
         r" \operatorname{PE}(pos, 2i+1) = \cos\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \qquad"
-        r" \mathbf{Z} = \mathbf{X} + \mathbf{P}\mathbf{E}"
+        r" \mathbf{Z} = \mathbf{X} + \operatorname{PE}"
         if sinusoidal
         else r"\mathbf{Z} = \mathbf{X} + \mathbf{P}",
         "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(same);  Z = X + PE"
@@ -220,8 +223,8 @@ def _embedding(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[Sta
         _cite("section 3.5", ("Yang 2024a", "Positional Encoding"), "Yang 2024b", "Anonymous n.d.", "Zhou n.d."),
         ("seq2seq/model/embedding.py", "sinusoidal_positions" if sinusoidal else "LearnedPositions"),
         (
-            View("heat", "all positions (rows) and columns", f"{module}.positions", axis),
-            View("vector", "the position", f"{module}.positions", axis),
+            View("heat", "the first positions (rows) and their columns", f"{module}.picture", axis),
+            View("vector", "the vector of the position", f"{module}.positions", axis),
             View("vector", "the sum Z, which enters the first layer", module, axis),
         ),
     )
@@ -245,6 +248,7 @@ def _self_attention(
     config = sizes.config
     n, D, H, dk, dv = sizes.lengths[axis], config.d_model, config.num_heads, config.key_size, config.value_size
     bias = config.attention_bias
+    z, plain_z = _read_by_sublayer(config, "Z")
     code = "seq2seq/model/attention.py"
 
     def matrix(label: str, part: str) -> View:
@@ -256,13 +260,11 @@ def _self_attention(
         "Queries, keys and values",
         "Each head projects every vector three times: to what it looks for (the query), to what it can be found by (the"
         " key), and to what it passes on (the value).",
-        r"\mathbf{Q} = \mathbf{Z}\mathbf{W}^Q"
-        + (r" + \mathbf{b}^Q" if bias else "")
-        + r" \quad \mathbf{K} = \mathbf{Z}\mathbf{W}^K"
-        + (r" + \mathbf{b}^K" if bias else "")
-        + r" \quad \mathbf{V} = \mathbf{Z}\mathbf{W}^V"
-        + (r" + \mathbf{b}^V" if bias else ""),
-        "Q = Z W^Q + b^Q, K = Z W^K + b^K, V = Z W^V + b^V" if bias else "Q = Z W^Q, K = Z W^K, V = Z W^V",
+        r" \quad ".join(
+            rf"\mathbf{{{letter}}} = {z}\mathbf{{W}}^{letter}" + (rf" + \mathbf{{b}}^{letter}" if bias else "")
+            for letter in "QKV"
+        ),
+        ", ".join(f"{letter} = {plain_z} W^{letter}" + (f" + b^{letter}" if bias else "") for letter in "QKV"),
         (
             (f"Q, K: n × d_k = {n} × {dk}", "of one head"),
             (f"V: n × d_v = {n} × {dv}", "of one head"),
@@ -319,7 +321,7 @@ def _self_attention(
         r"S_{ij} = -\infty \text{ for } j > i" if causal else r"S_{ij} = -\infty \text{ where } j \text{ is padding}",
         "S_ij = -inf for j > i" if causal else "S_ij = -inf where j is padding",
         ((f"mask: n × n = {n} × {n}" if causal else f"mask: 1 × n = 1 × {n}", "true where looking is allowed"),),
-        _cite("section 3.2.3", ("Yang 2024a", "Decoder Block"), "Yang 2024b", "Zhou n.d."),
+        _cite("section 3.2.3", ("Yang 2024a", "Decoder Block"), "Yang 2024b", "Zhou n.d.") if causal else (),
         ("seq2seq/model/masks.py", "causal_mask" if causal else "padding_mask"),
         (matrix("scores after the mask", "masked"),),
     )
@@ -329,8 +331,8 @@ def _self_attention(
         "Softmax: each row becomes shares",
         "The exponential makes all numbers positive; divided by their sum, each row adds up to 1. It says how the"
         " position divides its attention.",
-        r"A_{ij} = \frac{\exp(S_{ij})}{\sum_{j'} \exp(S_{ij'})} \qquad \sum_j A_{ij} = 1",
-        "A_ij = exp(S_ij) / sum_j' exp(S_ij')",
+        r"A_{ij} = \frac{\exp(S_{ij})}{\sum_{k} \exp(S_{ik})} \qquad \sum_j A_{ij} = 1",
+        "A_ij = exp(S_ij) / sum_k exp(S_ik)",
         ((f"A: n × n = {n} × {n}", "shares of attention"),),
         _cite("section 3.2.1", ("Peng 2023", "Appendix"), "Anonymous n.d.", ("Zhou n.d.", "Encoder")),
         ("seq2seq/model/softmax.py", "softmax"),
@@ -341,9 +343,9 @@ def _self_attention(
         part,
         "The weighted sum of values",
         "Each position gets the sum of all values, each times its share.",
-        r"\text{head}_i = \sum_j A_{ij} \mathbf{v}_j",
-        "head_i = sum_j A_ij v_j",
-        ((f"head: n × d_v = {n} × {dv}", "what one head has found for each position"),),
+        r"\mathbf{o}_i = \sum_j A_{ij} \mathbf{v}_j",
+        "o_i = sum_j A_ij v_j",
+        ((f"O: n × d_v = {n} × {dv}", "what one head has found for each position"),),
         _cite("section 3.2.1", ("Yang 2024a", "Scaled Dot-Product Attention"), "Peng 2023", "Zhou n.d."),
         (code, "attention"),
         (
@@ -355,10 +357,10 @@ def _self_attention(
         f"{module}-out",
         part,
         "All heads side by side, then W^O",
-        f"The results of the {H} heads are put side by side. One more matrix mixes them.",
-        r"\operatorname{MultiHead}(\mathbf{Z}) = \operatorname{Concat}(\text{head}_1, \ldots, \text{head}_H)\,"
-        r"\mathbf{W}^O",
-        "MultiHead(Z) = Concat(head_1 .. head_H) W^O",
+        f"The results O of the {H} heads are put side by side. One more matrix mixes them.",
+        rf"\operatorname{{MultiHead}}({z}) = \operatorname{{Concat}}(\text{{head}}_1, \ldots, \text{{head}}_H)\,"
+        r"\mathbf{W}^O" + (r" + \mathbf{b}^O" if config.output_projection_bias else ""),
+        f"MultiHead({plain_z}) = Concat(head_1 .. head_H) W^O" + (" + b^O" if config.output_projection_bias else ""),
         ((f"Concat: n × H d_v = {n} × {H * dv}", "all heads"), (f"W^O: H d_v × d_model = {H * dv} × {D}", "")),
         _cite("section 3.2.2", ("Yang 2024a", "Multi-Head Attention"), "Yang 2024b", "Anonymous n.d.", "Zhou n.d."),
         (code, "MultiHeadAttention"),
@@ -369,9 +371,21 @@ def _self_attention(
     )
 
 
+_NORMED = {
+    "pre": (r"\operatorname{LayerNorm}(\mathbf{y}^{(l)})", "LayerNorm(y^(l))"),
+    "post": (r"\mathbf{y}^{(l)}", "y^(l)"),
+}
+"""What of a layer's output the output layer reads."""
 _NORM = (
     r"\operatorname{LayerNorm}(\mathbf{x}) = \gamma \odot \frac{\mathbf{x} - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta"
 )
+
+
+def _read_by_sublayer(config: ModelConfig, letter: str) -> tuple[str, str]:
+    """What a sub-layer reads, in LaTeX and in plain characters: with pre-norm, the normalised vectors."""
+    if config.norm_order == "pre":
+        return rf"\tilde{{\mathbf{{{letter}}}}}", f"{letter}~"
+    return rf"\mathbf{{{letter}}}", letter
 
 
 def _norm_before(sizes: Sizes, module: str, part: str, axis: Axis, what: str) -> Station:
@@ -382,15 +396,18 @@ def _norm_before(sizes: Sizes, module: str, part: str, axis: Axis, what: str) ->
         f"LayerNorm before {what}",
         "This model normalises before each sub-layer (pre-norm): each vector gets mean 0 and variance 1, then a learned"
         " factor and a learned shift for each column.",
-        _NORM,
-        "LayerNorm(x) = gamma * (x - mean) / sqrt(variance + eps) + beta",
-        ((f"x: n × d_model = {n} × {D}", "each row is normalised by itself"),),
+        r"\tilde{\mathbf{x}} = " + _NORM,
+        "x~ = LayerNorm(x) = gamma * (x - mean) / sqrt(variance + eps) + beta",
+        (
+            (f"x: n × d_model = {n} × {D}", "each row is normalised by itself"),
+            ("x~, and of all rows Z~ or Y~", "what the next formulas read"),
+        ),
         _cite("section 3.1", ("Yang 2024a", "Layer Normalization"), ("Anonymous n.d.", "pre-norm, as a later variant")),
         ("seq2seq/model/layers.py", "Residual"),
         (
             View("vector", "x, as it comes in", f"{module}.norm.in", axis),
             View("statistics", "", f"{module}.norm", axis),
-            View("vector", f"LayerNorm(x), which {what} reads", f"{module}.norm", axis),
+            View("vector", f"x~ = LayerNorm(x), which {what} reads", f"{module}.norm", axis),
         ),
     )
 
@@ -429,32 +446,39 @@ def _feed_forward(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[
     config = sizes.config
     n, D, ff = sizes.lengths[axis], config.d_model, config.d_ff
     b2 = config.feed_forward_output_bias
+    x, plain_x = _read_by_sublayer(config, "x")
     if config.norm_order == "pre":
         yield _norm_before(sizes, f"{module}_residual", part, axis, "feed-forward")
     match config.activation:
         case "relu":
-            says, inner, plain = "ReLU sets negative numbers to 0", r"\max(0, \mathbf{x}\mathbf{W}_1 + \mathbf{b}_1)", (
-                "max(0, x W_1 + b_1)")  # fmt: skip
+            says = "ReLU sets negative numbers to 0"
+            inner = rf"\max(0, {x}\mathbf{{W}}_1 + \mathbf{{b}}_1)"
+            plain = f"max(0, {plain_x} W_1 + b_1)"
         case "gelu":
-            says, inner, plain = "GELU bends negative numbers towards 0", (
-                r"\operatorname{GELU}(\mathbf{x}\mathbf{W}_1 + \mathbf{b}_1)"), "GELU(x W_1 + b_1)"  # fmt: skip
+            says = "GELU bends negative numbers towards 0"
+            inner = rf"\operatorname{{GELU}}({x}\mathbf{{W}}_1 + \mathbf{{b}}_1)"
+            plain = f"GELU({plain_x} W_1 + b_1)"
         case "swiglu":
             says = "a gate, a second projection through SiLU, says how much of each number passes"
             inner = (
-                r"\left(\operatorname{SiLU}(\mathbf{x}\mathbf{W}_g + \mathbf{b}_g) \odot"
-                r" (\mathbf{x}\mathbf{W}_1 + \mathbf{b}_1)\right)"
+                rf"\left(\operatorname{{SiLU}}({x}\mathbf{{W}}_g + \mathbf{{b}}_g) \odot"
+                rf" ({x}\mathbf{{W}}_1 + \mathbf{{b}}_1)\right)"
             )
-            plain = "(SiLU(x W_g + b_g) * (x W_1 + b_1))"
+            plain = f"(SiLU({plain_x} W_g + b_g) * ({plain_x} W_1 + b_1))"
         case _:
             raise unknown("activation", config.activation)
-    gate = (View("vector", "the gate x W_g + b_g", f"{module}.gate", axis),) if config.activation == "swiglu" else ()
+    gate = (
+        (View("vector", f"the gate {plain_x} W_g + b_g", f"{module}.gate", axis),)
+        if config.activation == "swiglu"
+        else ()
+    )
     yield Station(
         f"{module}-ff",
         part,
         "Feed-forward: each position by itself",
         f"Each vector is widened to {ff} numbers; {says}; and a second matrix brings it back to {D}.",
-        rf"\operatorname{{FFN}}(\mathbf{{x}}) = {inner}\,\mathbf{{W}}_2" + (r" + \mathbf{b}_2" if b2 else ""),
-        f"FFN(x) = {plain} W_2" + (" + b_2" if b2 else ""),
+        rf"\operatorname{{FFN}}({x}) = {inner}\,\mathbf{{W}}_2" + (r" + \mathbf{b}_2" if b2 else ""),
+        f"FFN({plain_x}) = {plain} W_2" + (" + b_2" if b2 else ""),
         (
             (f"W_1: d_model × d_ff = {D} × {ff}", ""),
             (f"hidden: n × d_ff = {n} × {ff}", "after the activation"),
@@ -463,7 +487,7 @@ def _feed_forward(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[
         _cite("section 3.3", ("Yang 2024a", "Feed-Forward Network"), "Yang 2024b", "Anonymous n.d.", "Zhou n.d."),
         ("seq2seq/model/feed_forward.py", "FeedForward"),
         (
-            View("vector", "x W_1 + b_1", f"{module}.linear_1", axis),
+            View("vector", f"{plain_x} W_1 + b_1", f"{module}.linear_1", axis),
             *gate,
             View("vector", "after the activation", f"{module}.hidden", axis),
             View("vector", "the output of feed-forward", module, axis),
@@ -502,6 +526,8 @@ def _decoder_layer(sizes: Sizes) -> Iterator[Station]:
     m, n, dk = sizes.lengths["tgt"], sizes.lengths["src"], config.key_size
     layer = "decoder.layers.{layer}"
     own, cross = f"{layer}.self_attn", f"{layer}.cross_attn"
+    y, plain_y = _read_by_sublayer(config, "Y")
+    bias = config.attention_bias
     pre = config.norm_order == "pre"
     if pre:
         yield _norm_before(sizes, f"{own}_residual", part, "tgt", "self-attention")
@@ -515,11 +541,16 @@ def _decoder_layer(sizes: Sizes) -> Iterator[Station]:
         f"{cross}-qkv",
         part,
         "Cross-attention: queries of the target, keys and values of the source",
-        "This is where the two sentences meet. The decoder asks; the encoder's output Z, the same for all decoder"
-        " layers, is asked.",
-        r"\mathbf{Q} = \mathbf{Y}\mathbf{W}^Q \qquad \mathbf{K} = \mathbf{Z}\mathbf{W}^K \qquad"
-        r" \mathbf{V} = \mathbf{Z}\mathbf{W}^V" + (r" \qquad (\text{with biases})" if config.attention_bias else ""),
-        "Q = Y W^Q, K = Z W^K, V = Z W^V" + (" (with biases)" if config.attention_bias else ""),
+        "This is where the two sentences meet. The queries come from the target, Y. Keys and values come from M, the"
+        " encoder's output, which is the same for all decoder layers.",
+        r" \qquad ".join(
+            rf"\mathbf{{{letter}}} = {of}\mathbf{{W}}^{letter}" + (rf" + \mathbf{{b}}^{letter}" if bias else "")
+            for letter, of in (("Q", y), ("K", r"\mathbf{M}"), ("V", r"\mathbf{M}"))
+        ),
+        ", ".join(
+            f"{letter} = {of} W^{letter}" + (f" + b^{letter}" if bias else "")
+            for letter, of in (("Q", plain_y), ("K", "M"), ("V", "M"))
+        ),
         (
             (f"Q: m × d_k = {m} × {dk}", "one query for each target position"),
             (f"K, V: n × d_k = {n} × {dk}", "one key and one value for each source position"),
@@ -568,7 +599,7 @@ def _attention_of_all(sizes: Sizes, axis: Axis) -> Station:
         "all-heads",
         part,
         f"All layers and heads of {'cross-attention' if across else 'attention'}",
-        "Each square is one head; press one to enlarge it and to look at that layer and head everywhere on this page.",
+        "Each square is one head. Rows are what looks, columns what is looked at.",
         code=("seq2seq/model/attention.py", "recording"),
         sources=_cite("appendix, figures 3 to 5"),
         views=(
@@ -581,7 +612,6 @@ def _output(sizes: Sizes) -> Iterator[Station]:
     config, V = sizes.config, sizes.vocabulary
     m = sizes.lengths["tgt"]
     bias = config.output_bias
-    axis: Axis = "tgt"
     if config.architecture == "decoder_only":
         yield _attention_of_all(sizes, "seq")
     yield Station(
@@ -602,11 +632,11 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         "probabilities",
         "Output",
         "Softmax over the vocabulary",
-        "The logits become probabilities. A temperature below 1 makes the likely pieces likelier, one above 1 makes all"
-        " more alike: try it with the control above.",
-        r"p_i = \frac{\exp(l_i / \tau)}{\sum_j \exp(l_j / \tau)}",
+        "The logits become probabilities. Pieces that no text can have, such as <s>, are left out. A temperature T"
+        " below 1 makes the likely pieces likelier; one above 1 makes all more alike.",
+        r"p_i = \frac{\exp(l_i / T)}{\sum_j \exp(l_j / T)}",
         "p_i = exp(l_i / T) / sum_j exp(l_j / T)",
-        ((f"p: |V| = {V:,}", "adds up to 1"), ("T", "temperature; 1 is what the model was trained with")),
+        ((f"p: |V| = {V:,}", "adds up to 1"), ("T", "the temperature; 1 is what the model was trained with")),
         _cite("section 3.4", "Yang 2024a", "Yang 2024b", ("Anonymous n.d.", ""), ("Zhou n.d.", "Decoder")),
         ("seq2seq/decoding/sampling.py", "restricted_distribution"),
         (View("candidates", "probabilities"),),
@@ -617,10 +647,9 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         "What each layer would have said",
         "Each layer's vector is sent through the output layer as if the layer were the last one. The answer takes shape"
         " from layer to layer.",
-        r"\operatorname{softmax}(\operatorname{Norm}(\mathbf{y}^{(l)})\,\mathbf{W})"
-        if config.norm_order == "pre"
-        else r"\operatorname{softmax}(\mathbf{y}^{(l)}\,\mathbf{W})",
-        "softmax(Norm(y^(l)) W)" if config.norm_order == "pre" else "softmax(y^(l) W)",
+        rf"\operatorname{{softmax}}({_NORMED[config.norm_order][0]}\,\mathbf{{W}}"
+        + (r" + \mathbf{b})" if bias else ")"),
+        f"softmax({_NORMED[config.norm_order][1]} W" + (" + b)" if bias else ")"),
         code=("seq2seq/explain/probes.py", "early_logits"),
         views=(View("early"),),
     )
@@ -632,8 +661,8 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         " time. Beam search keeps several beginnings and cuts the others. Sampling draws.",
         r"\hat{y} = \underset{y}{\operatorname{argmax}} \frac{\log P(y \mid x)}{\left((5 + |y|) / 6\right)^\alpha}",
         "best y: log P(y | x) / ((5 + |y|) / 6)^alpha",
-        (),
-        _cite("section 6.1", ("Zhou n.d.", "Decoder: the likeliest"), ("Yang 2024a", "Decoder Block: drawn")),
+        (("|y|", "pieces of the output, </s> included"), ("alpha", "the length penalty")),
+        _cite("section 6.1", ("Wu 2016", "equation 14"), ("Zhou n.d.", "the likeliest"), ("Yang 2024a", "drawn")),
         ("seq2seq/decoding/beam.py", "Beam"),
         (View("choice"),),
     )
@@ -641,8 +670,8 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         "heads-off",
         "Experiments",
         "Switch a head off",
-        "Each head in turn gave zeros. This is what greedy search then wrote, and how probable the output above became."
-        " Heads that matter stand first.",
+        "Each head in turn gave zeros. The table says how much less probable the output became, and what greedy search"
+        " wrote then. The heads that this sentence needs most stand first.",
         code=("seq2seq/explain/probes.py", "without_each_head"),
         views=(View("heads_off"),),
     )
@@ -651,7 +680,11 @@ def _output(sizes: Sizes) -> Iterator[Station]:
             "checkpoints",
             "Experiments",
             "The same sentence as training went on",
-            "These are the checkpoints that the run has kept. Move through them: attention takes form.",
+            "The run has kept these checkpoints. From one to the next, attention takes form.",
             code=("seq2seq/runs/checkpoint.py", "read_state"),
-            views=(View("checkpoints", "", "", axis, "src" if config.num_encoder_layers else "seq", by_head=True),),
+            views=(
+                View("checkpoints", "", "", "tgt", "src", by_head=True)
+                if config.num_encoder_layers
+                else View("checkpoints", "", "", "seq", "seq", by_head=True),
+            ),
         )

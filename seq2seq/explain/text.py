@@ -11,6 +11,8 @@ from .explanation import TEMPERATURES, Explanation
 from .questions import questions
 from .stations import TITLES, Axis, Station, View
 
+AXES = {"src": "source", "tgt": "what the decoder reads", "seq": "the one sequence"}
+"""In words."""
 FIRST = 6
 """Numbers of a vector that are printed."""
 COLUMNS = 12
@@ -25,7 +27,8 @@ class Place:
 
     layer: int = 0
     head: int = 0
-    token: int = 0
+    token: int | None = None
+    """If it is not said: the first one, or in one sequence of source and target where the step stands."""
     step: int = 0
 
 
@@ -48,6 +51,8 @@ def number(x: float) -> str:
 class _Writer:
     def __init__(self, found: Explanation, place: Place) -> None:
         self._found, self._place = found, place
+        given = len(found.axes["seq"]) - len(found.axes["tgt"]) + place.step if "seq" in found.axes else 0
+        self._token = given if place.token is None else place.token
         self._asked = {one.station: one for one in questions(found)}
 
     def lines(self) -> Iterator[str]:
@@ -55,7 +60,7 @@ class _Writer:
         yield found.text
         if found.output is not None:
             yield f"-> {found.output.text}"
-        where = f"layer {place.layer + 1}, head {place.head + 1}, piece {place.token + 1}"
+        where = f"layer {place.layer + 1}, head {place.head + 1}, piece {self._token + 1}"
         yield f"{found.run}, {found.checkpoint}; {where}" + (f", step {place.step + 1}" if found.written else "")
         part = ""
         for station in found.stations:
@@ -124,7 +129,9 @@ class _Writer:
 
     def _pieces(self) -> Iterator[str]:
         for axis, pieces in self._found.axes.items():
-            yield f"  {axis}: " + "  ".join(f"{piece.text} {piece.id}" for piece in pieces)
+            if axis == "tgt" and "seq" in self._found.axes:
+                continue  # a part of it
+            yield f"  {AXES[axis]}: " + "  ".join(f"{piece.text} {piece.id}" for piece in pieces)
 
     def _early(self) -> Iterator[str]:
         for layer, best in enumerate(self._found.steps[self._place.step].early):
@@ -146,7 +153,7 @@ class _Writer:
         return array[self._place.head] if view.by_head else array
 
     def _position(self, axis: Axis) -> int:
-        return self._place.step if axis == "tgt" else self._place.token
+        return self._place.step if axis == "tgt" else self._token
 
     def _vector(self, values: Tensor) -> str:
         shown = " ".join(number(x) for x in values[:FIRST].tolist())
@@ -158,6 +165,8 @@ class _Writer:
         more = ".." if len(columns) > COLUMNS else ""
         yield f"  {view.label}"
         yield " " * 14 + "".join(f"{piece.text[:8]:>9}" for piece in columns[:COLUMNS]) + more
+        if view.rows == "tgt" and view.columns == "src":  # what the step writes says more than what it has read
+            rows = self._found.written
         for i, piece in enumerate(rows):
             mark = ">" if i == self._position(view.rows) else " "
             cells = "".join(f"{x:9.2f}" for x in array[i, :COLUMNS].tolist())
@@ -179,7 +188,8 @@ class _Writer:
         others = [("greedy", found.greedy), *((f"sample {i + 1}", one) for i, one in enumerate(found.samples))]
         yield f"  {found.search}: {found.output.text}   (log P {found.output.log_prob:.2f})"
         for name, one in others:
-            yield f"  {name}: {one.text}   (log P {one.log_prob:.2f})"
+            taken = " ".join(map(str, one.ranks))
+            yield f"  {name}: {one.text}   (log P {one.log_prob:.2f}; ranks of the pieces that it took: {taken})"
         yield f"  beam search with {found.beam['size']} hypotheses, step by step (+ kept, . ended, - cut):"
         signs = {"kept": "+", "ended": ".", "cut": "-"}
         for position in range(max(one["position"] for one in found.beam["extensions"]) + 1):
@@ -191,4 +201,6 @@ class _Writer:
         assert self._found.output is not None
         for one in sorted(self._found.heads_off, key=lambda one: one["log_prob"])[:LISTED]:
             change = one["log_prob"] - self._found.output.log_prob
-            yield f"  without {one['module']} head {one['head'] + 1}: log P {change:+.2f}; greedy: {one['text']}"
+            stack, _, layer, kind = one["module"].split(".")
+            name = f"{stack} layer {int(layer) + 1}, {kind.removesuffix('_attn')}-attention, head {one['head'] + 1}"
+            yield f"  without {name}: log P {change:+.2f}; greedy search writes: {one['text'] or 'nothing'}"

@@ -16,6 +16,8 @@ from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
 from ..model.layers import Residual
 
+SHOWN_POSITIONS = 64
+"""So many at least are in the picture of the positions, if there are as many."""
 Arrays = dict[str, Tensor]
 """Results by name: the module that computes them, and after another dot which of its results it is. No batch dimension:
 (T, D) for vectors of positions, (H, T, d_k) for what heads have apart, (H, T, S) for maps."""
@@ -31,7 +33,8 @@ def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
     Returns:
         Of each module below, under its name:
 
-        * embedding: `.tokens` E[ids], `.scaled`, `.positions` where there are some, and their sum
+        * embedding: `.tokens` E[ids], `.scaled`, `.positions` where there are some, and their sum; `.picture`, more
+          positions than the sentence has
         * attention: `.q`, `.k`, `.v`, `.products` Q K^T, `.scores` divided by sqrt(d_k), `.masked` with -inf where the
           mask forbids, `.weights`, `.heads`, `.concat`, and the output
         * residual connection with LayerNorm: `.in`, and the output; LayerNorm in it: `.in`, `.mean`, `.variance`, and
@@ -109,6 +112,8 @@ def _on_embedding(arrays: Arrays, name: str, module: Embedding, inputs: tuple[An
     _keep(arrays, f"{name}.scaled", tokens * module.scale)
     if module.positions is not None:
         _keep(arrays, f"{name}.positions", module.positions(ids.size(1))[None])
+        shown = max(min(SHOWN_POSITIONS, module.num_positions), ids.size(1))
+        _keep(arrays, f"{name}.picture", module.positions(shown)[None])
     _keep(arrays, name, output)
 
 

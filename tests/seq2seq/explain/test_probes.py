@@ -1,5 +1,6 @@
 """Heads switched off, and layers asked too early."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -31,11 +32,10 @@ def test_a_head_that_is_off_gives_zeros_and_comes_back(model: Transformer) -> No
 @torch.inference_mode()
 def test_a_head_comes_back_after_an_error(model: Transformer) -> None:
     before = model(SRC, TGT)
-    try:
-        with head_off(attention_modules(model)["decoder.layers.1.cross_attn"], 0):
-            raise KeyError("inside")
-    except KeyError:
-        assert model(SRC, TGT).equal(before)
+    with pytest.raises(KeyError), head_off(attention_modules(model)["decoder.layers.1.cross_attn"], 0):
+        assert not model(SRC, TGT).equal(before)
+        raise KeyError("inside")
+    assert model(SRC, TGT).equal(before)
 
 
 @torch.inference_mode()

@@ -1,5 +1,6 @@
 """Watched searches: they find what searches find, and what they kept and cut is written down as it was."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -73,12 +74,15 @@ def test_what_a_beam_kept_and_cut(size: int, predict: Callable[[Tensor], Tensor]
         assert all(one.total <= worst_kept for one in here if one.fate == "cut" and one.token != EOS_ID)
     ended = {tuple(path(extensions, n)[:-1]) for n, one in enumerate(extensions) if one.fate == "ended"}
     assert {tuple(one.ids) for one in hypotheses if len(one.ids) < 11} <= ended
+    assert all(math.isfinite(one.total) for one in extensions)
 
 
 @torch.inference_mode()
 def test_a_prefix_is_kept_even_where_it_is_unlikely(predict: Callable[[Tensor], Tensor]) -> None:
     unlikely = predict(torch.tensor([[BOS_ID]]))[0].topk(50).indices[-1].item()
     task = Task([12], BOS_ID, EOS_ID, prefixes=[[int(unlikely)]])
-    _, extensions = watch(Beam(2), predict, task)
+    hypotheses, extensions = watch(Beam(2), predict, task)
+    assert hypotheses[0].ids[0] == unlikely
     first = [one for one in extensions if one.position == 0]
-    assert next(one.token for one in first if one.fate == "kept") == unlikely
+    assert [one.token for one in first if one.fate == "kept"] == [unlikely]  # a second row of the beam is impossible
+    assert all(math.isfinite(one.total) for one in extensions)
