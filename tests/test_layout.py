@@ -12,6 +12,7 @@ ROOT = TESTS.parent
 WITHOUT_A_MODULE = {
     "test_demo": "the whole, by `make demo`",
     "test_guards": "docs/reliability.md",
+    "test_keepsakes": "runs of an earlier tfm",
     "test_layout": "the tests themselves, and an import contract",
     "test_machines": "presets trained to their end",
     "test_packaging": "the wheel",
