@@ -172,9 +172,19 @@ def report(error: BaseException) -> int:
 
 
 def _usage_message(error: Any) -> str:
-    message = str(error.format_message()).strip().replace("\n", " ")
+    message = str(error.format_message()).strip().replace("\n", " ") + _setting_meant(getattr(error, "option_name", ""))
     context = getattr(error, "ctx", None)
     return f"{message} See {context.command_path} --help." if context is not None else message
+
+
+def _setting_meant(option: str | None) -> str:
+    """What to say where somebody gives a setting as an option of its own, perhaps misspelt."""
+    if not option or not option.startswith("--"):
+        return ""
+    from ..configs.loader import nearest_setting
+
+    setting = nearest_setting(option[2:].replace("-", "_"))
+    return f" Settings are given as --set {setting}=VALUE." if setting else ""
 
 
 def _print_error(message: str) -> None:

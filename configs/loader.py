@@ -236,6 +236,21 @@ def _place(name: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...]) 
     return f"{place}: " if place else ""
 
 
+def nearest_setting(name: str) -> str | None:
+    """The setting, with its section, that a name is most like; None if it is like none.
+
+    Args:
+        name: Without a section.
+    """
+    known = {
+        key.name: f"{section.name}.{key.name}"
+        for section in fields(RunConfig)
+        for key in fields(section.default_factory)  # pyright: ignore[reportArgumentType]
+    }
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    return known[near[0]] if near else None
+
+
 def _nearest_key(path: tuple[str, ...]) -> str:
     known: Any = RunConfig
     for part in path[:-1]:

@@ -221,22 +221,46 @@ class LineLog:
 
     def records(self) -> list[dict[str, Any]]:
         """The whole lines that parse; a line torn by a crash is left out."""
-        if not self.path.exists():
-            return []
-        records: list[dict[str, Any]] = []
-        for line in read_plain(self.path, _MAX_LOG_BYTES).split(b"\n"):
-            with contextlib.suppress(ValueError, RecursionError):
-                record = json.loads(line)
-                if isinstance(record, dict):
-                    records.append(record)
-        return records
+        return self._read()[0]
 
-    def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
-        """Drops every other record, so that a resumed run writes each once."""
-        kept = [record for record in self.records() if wanted(record)]
+    def _read(self) -> tuple[list[dict[str, Any]], int]:
+        """The lines that parse, and how many of the others a crash cannot have torn: all but the last one."""
+        if not self.path.exists():
+            return [], 0
+        records: list[dict[str, Any]] = []
+        *whole, torn = read_plain(self.path, _MAX_LOG_BYTES).split(b"\n")
+        damaged = 0
+        for line in whole:
+            if record := _record(line):
+                records.append(record)
+            elif line.strip():
+                damaged += 1
+        if record := _record(torn):
+            records.append(record)
+        return records, damaged
+
+    def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
+        """Drops every other record, so that a resumed run writes each once.
+
+        Returns:
+            How many lines could not be read. The file as it was then lies beside it, under a name that ends in
+            `.damaged`.
+        """
+        records, damaged = self._read()
         if self.path.exists():
-            lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
+            if damaged:
+                replace_file(self.path.with_name(self.path.name + ".damaged"), self.path.read_bytes())
+            lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records if wanted(record)]
             replace_file(self.path, "".join(lines).encode())
+        return damaged
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line; None if there is none."""
+    with contextlib.suppress(ValueError, RecursionError):
+        record = json.loads(line)
+        return record if isinstance(record, dict) else None
+    return None
 
 
 Stream = TypeVar("Stream", bound=IO[Any])

@@ -33,9 +33,10 @@ def read_plain(path: Path, max_bytes: int) -> bytes:
         ModelError: It is missing, a link, a pipe, a device or a directory, or larger.
     """
     with _opened(path) as file:
-        if os.fstat(file.fileno()).st_size > max_bytes:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
             raise ModelError(f"{path} is larger than such a file can be ({max_bytes:,} bytes)")
-        return file.read(max_bytes)
+        return file.read(size)  # not `max_bytes`: so much memory would be taken at once
 
 
 def read_beginning(path: Path, size: int) -> bytes:

@@ -12,6 +12,7 @@ variables.
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -27,6 +28,8 @@ from torch import Tensor, distributed
 from ...data.errors import EnvironmentFault
 from ...data.processes import Child, Ending
 
+_FOLDER = "tfm-ranks-"
+"""Begins the names of folders for meeting points; the leader's process number follows."""
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
 _STOP = -1.0
@@ -139,7 +142,8 @@ def joined(ranks: Ranks) -> Iterator[None]:
 @contextlib.contextmanager
 def _followers(ranks: Ranks) -> Iterator[None]:
     followers: list[Child] = []
-    temporary = tempfile.TemporaryDirectory(prefix="tfm-ranks-")
+    _remove_what_killed_leaders_left()
+    temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
     with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads), ExitStack() as children:
         meeting_point = Path(folder) / "store"
         try:
@@ -164,6 +168,26 @@ def _followers(ranks: Ranks) -> Iterator[None]:
                 follower.kill()
             if distributed.is_initialized():
                 distributed.destroy_process_group()
+
+
+def _remove_what_killed_leaders_left() -> None:
+    """Removes the meeting points of leaders of this user that are no longer alive: they were killed."""
+    if os.name != "posix":  # elsewhere nobody can be asked whether a process lives without sending it a signal
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        number = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if number.isdigit() and not folder.is_symlink() and not _is_alive(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)  # what belongs to another user stays
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def _start(ranks: Ranks, meeting_point: Path) -> Child:

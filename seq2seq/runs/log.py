@@ -38,7 +38,12 @@ class RunLog:
             max_steps: Updates in all, if that is known.
         """
         for log in (self._run.metrics, self._run.timing):
-            log.keep(lambda record: _happened(record, progress))
+            damaged = log.keep(lambda record: _happened(record, progress))
+            if damaged:
+                self._reporter.warn(
+                    f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
+                    " file as it was"
+                )
         self._bar = self._reporter.progress("training", max_steps, "step", done=progress.step)
         self._tick(progress)
 

@@ -134,24 +134,41 @@ def count_parameters(model: nn.Module) -> int:
 def check_shapes(directory: Path, description: ModelDescription) -> None:
     """Compares the header of a checkpoint's weights with the model described, before memory is taken for either.
 
+    Every size that decides how large the model is must be that of a tensor in the file. When the weights are copied
+    into the model, all shapes are compared.
+
     Raises:
-        ModelError: Names, shapes or types of numbers differ.
+        ModelError: Layers, sizes or types of numbers differ.
     """
     path = directory / f"{description.weights}.safetensors"
     listed(directory, path.name)
-    found = _header(path)
-    layers = description.model_config()
-    if max(layers.num_encoder_layers, layers.num_decoder_layers) > len(found):
-        raise ModelError(f"{path} does not hold the weights that model.json describes")
-    with torch.device("meta"), _Undrawn():
-        expected = {name: list(tensor.shape) for name, tensor in model_tensors(build_model(description)).items()}
-    if found.keys() != expected.keys():
-        raise ModelError(f"{path} does not hold the weights that model.json describes")
-    for name, shape in expected.items():
-        if found[name].get("shape") != shape:
-            raise ModelError(f"{path}: {name} has shape {_shape(found[name])}, model.json describes {tuple(shape)}")
-        if found[name].get("dtype") != "F32":
-            raise ModelError(f"{path}: {name} has numbers of type {found[name].get('dtype')}, but weights are F32")
+    found, config = _header(path), description.model_config()
+    layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    for stack, count in layers.items():
+        numbers = {name.split(".")[2] for name in found if name.startswith(f"{stack}.layers.")}
+        if len(numbers) != count:
+            raise ModelError(f"{path} does not hold the weights that model.json describes: {stack} layers differ")
+    for name, entry in found.items():
+        if entry.get("dtype") != "F32":
+            raise ModelError(f"{path}: {name} has numbers of type {entry.get('dtype')}, but weights are F32")
+    D, positions = config.d_model, config.max_seq_len
+    vocabularies = [[size, D] for size in (description.src_vocab_size, description.tgt_vocab_size)]
+    expected: dict[str, list[list[int]]] = {
+        ".tokens.weight": vocabularies,
+        ".linear_1.weight": [[config.d_ff, D]],
+        ".q_proj.weight": [[config.num_heads * config.key_size, D]],
+        ".v_proj.weight": [[config.num_heads * config.value_size, D]],
+    }
+    if config.positions == "learned":
+        expected[".positions.weight"] = [[positions, D], [2 * positions, D]]
+    for ending, shapes in expected.items():
+        named = {name: entry for name, entry in found.items() if name.endswith(ending)}
+        if not named:
+            raise ModelError(f"{path} does not hold the weights that model.json describes: no {ending[1:]}")
+        for name, entry in named.items():
+            if entry.get("shape") not in shapes:
+                wanted = " or ".join(sorted({str(tuple(shape)) for shape in shapes}))
+                raise ModelError(f"{path}: {name} has shape {_shape(entry)}, model.json describes {wanted}")
 
 
 def _shape(entry: dict[str, Any]) -> str:

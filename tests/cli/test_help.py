@@ -182,3 +182,19 @@ def test_ctrl_c_is_said_whatever_the_command(
         main()
     assert caught.value.code == 130
     assert "tfm: interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [
+        ("--learning-rate", "training.learning_rate"),
+        ("--lerning-rate", "training.learning_rate"),
+        ("--dropuot", "model.dropout"),
+        ("--vocab-size", "tokenizer.vocab_size"),
+    ],
+)
+def test_a_setting_given_as_an_option_is_recognised(tfm: Tfm, option: str, setting: str) -> None:
+    done = tfm("train", option, "1")
+    assert done.returncode == 2
+    assert f"Settings are given as --set {setting}=VALUE." in error_of(done)
+    assert "--set" not in error_of(tfm("train", "--completely-unlike-anything", "1"))

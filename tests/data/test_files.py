@@ -258,6 +258,18 @@ def test_torn_last_line_is_left_out_and_cut_off(log: LineLog, torn: bytes) -> No
     assert [json.loads(line)["step"] for line in log.path.read_bytes().splitlines()] == [1, 2, 3, 4]
 
 
+def test_damaged_lines_are_counted_and_the_file_is_kept_aside(log: LineLog) -> None:
+    log.append({"step": 1})
+    with open(log.path, "ab") as file:
+        file.write(b"\xff\x00 not JSON\n[1]\n\n")
+    log.append({"step": 2})
+    as_it_was = log.path.read_bytes()
+    assert log.keep(lambda record: True) == 2
+    assert log.records()[-2:] == [{"step": 1}, {"step": 2}]
+    assert log.path.with_name(log.path.name + ".damaged").read_bytes() == as_it_was
+    assert log.keep(lambda record: True) == 0
+
+
 def test_log_that_is_not_there(tmp_path: Path) -> None:
     log = LineLog(tmp_path / "metrics.jsonl")
     log.keep(lambda record: True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,14 @@ def test_a_plain_file_is_read(tmp_path: Path) -> None:
     assert read_plain(tmp_path / "a", 6) == b"abcdef"
     assert read_beginning(tmp_path / "a", 2) == b"ab"
     assert read_beginning(tmp_path / "a", 99) == b"abcdef"
+
+
+def test_a_small_file_takes_little_memory_whatever_may_be_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    tracemalloc.start()
+    assert read_plain(tmp_path / "a", 10**10) == b"abc"
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
 
 
 def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:

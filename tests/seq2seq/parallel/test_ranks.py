@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,15 @@ def test_ctrl_c_in_the_terminal_saves_and_the_same_command_continues(configure: 
     )
     assert done.returncode == 0, done.stderr
     assert f"continuing at step {step:,}" in done.stderr
+
+
+def test_what_killed_leaders_left_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = [f"tfm-ranks-{dead.pid}-a", f"tfm-ranks-{os.getpid()}-b", "tfm-ranks-1-c", "tfm-ranks-x", "other"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "store").write_text("")
+    ranks_module._remove_what_killed_leaders_left()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
