@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Never, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
-_LARGEST = 1_000_000
+_LARGEST = 10_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
 _LONGEST = 100_000
 """Of a sequence: a table of so many positions still fits into memory."""

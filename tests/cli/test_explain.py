@@ -34,7 +34,7 @@ def test_what_is_refused(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
         (["one", "--format", "text", "--layer", 99], 2, "--layer 99: there is 1 layer"),
         (["one", "--format", "text", "--head", 99], 2, "--head 99: there are"),
         (["one", "--format", "text", "--piece", 99], 2, "--piece 99: there are"),
-        (["one", "--format", "text", "--step", 999], 2, "--step 999: there are"),
+        (["one", "--format", "text", "--step", 999], 2, "--step 999: there"),
         (["   ", "--format", "text"], 3, "the text is blank"),
         (["one", "--output", "no/such/folder/page.html"], 5, "cannot write no/such/folder/page.html"),
         (["one", "--output", "."], 5, "cannot write .: it is a directory"),

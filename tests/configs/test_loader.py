@@ -455,7 +455,7 @@ def test_deep_nesting_is_refused_at_once(tmp_path: Path, text: str) -> None:
     [
         ("num_encoder_layers=100000", "num_encoder_layers must be at most 1000"),
         ("max_seq_len=10000000", "max_seq_len must be at most 100000"),
-        ("d_model=100000000", "d_model must be at most 1000000"),
+        ("d_model=100000000", "d_model must be at most 10000000"),
     ],
 )
 def test_absurd_sizes_are_refused(setting: str, words: str) -> None:

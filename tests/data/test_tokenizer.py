@@ -353,7 +353,8 @@ def test_sentencepiece_does_not_outlive_the_process_that_started_it(tmp_path: Pa
         "end_with_parent()\nprint('ready', flush=True)\ntime.sleep(600)\n"
     )
     parent = (
-        "import subprocess, sys, time\n"
+        "import signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored\n"
         "child = subprocess.Popen([sys.executable, sys.argv[1]], stdout=subprocess.PIPE)\n"
         "child.stdout.readline()\nprint(child.pid, flush=True)\ntime.sleep(600)\n"
     )

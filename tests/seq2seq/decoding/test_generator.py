@@ -120,7 +120,12 @@ def test_what_cannot_be_continued_is_left_as_it_is_and_the_others_are_as_without
 def save(run: Path, model: DecoderOnly | Transformer, description: ModelDescription, tokenizer: Tokenizer) -> None:
     tokenizer.save(run / "tokenizer")
     target = RunDirectory(run).checkpoint_path(1)
-    write_checkpoint(target, tensors={"model": model_tensors(model)}, description=description, state={"score": 1.0})
+    write_checkpoint(
+        target,
+        tensors={"model": model_tensors(model)},
+        description=description,
+        state={"score": 1.0, "progress": {"step": 1}},
+    )
 
 
 def test_each_machine_names_the_command_that_it_is_for(

@@ -76,7 +76,10 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
         tokenizer.save(run / "tokenizer")
         tensors = {"model": model_tensors(model)}
         write_checkpoint(
-            RunDirectory(run).checkpoint_path(1), tensors=tensors, description=description, state={"score": 1.0}
+            RunDirectory(run).checkpoint_path(1),
+            tensors=tensors,
+            description=description,
+            state={"score": 1.0, "progress": {"step": 1}},
         )
         return run
 
