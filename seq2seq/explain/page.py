@@ -44,17 +44,22 @@ def page(found: Explanation, place: Place) -> str:
 
 
 def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
-    """Where each array begins, counted in numbers, and its shape; and all numbers."""
+    """Where each array begins, counted in numbers, and its shape; and all numbers.
+
+    Many arrays are the same: what a layer gives is what the next one gets. Such numbers are there once.
+    """
     index: dict[str, dict[str, Any]] = {}
-    parts: list[bytes] = []
+    offsets: dict[bytes, int] = {}
     offset = 0
     for name, array in found.arrays.items():
         if name == "output_layer":  # |V| numbers for each step; the page has the largest
             continue
-        index[name] = {"offset": offset, "shape": list(array.shape)}
-        parts.append(array.numpy().astype("<f4", copy=False).tobytes())
-        offset += array.numel()
-    return index, b"".join(parts)
+        content = array.numpy().astype("<f4", copy=False).tobytes()
+        if content not in offsets:
+            offsets[content] = offset
+            offset += array.numel()
+        index[name] = {"offset": offsets[content], "shape": list(array.shape)}
+    return index, b"".join(offsets)
 
 
 def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
