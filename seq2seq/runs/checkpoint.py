@@ -149,14 +149,17 @@ def listed(directory: Path, name: str) -> dict[str, Any]:
 def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
     """Size and hash of each file that a checkpoint may have."""
     path = directory / "manifest.json"
-    manifest = parse_object(read_plain(path, MAX_JSON_BYTES), path)
-    if (version := manifest.get("format")) != FORMAT_VERSION and isinstance(version, int):
+    content = read_plain(path, MAX_JSON_BYTES)
+    manifest = parse_object(content, path)
+    version, files = manifest.get("format"), manifest.get("files")
+    if type(version) is int and version != FORMAT_VERSION:
         raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
-    files = manifest.get("files")
-    if not isinstance(files, dict) or not all(_is_entry(entry) for entry in files.values()):
+    if type(version) is not int or not isinstance(files, dict) or not all(_is_entry(entry) for entry in files.values()):
         raise ModelError(f"{path} is damaged")
     if strangers := [name for name in files if name not in _FILES]:
         raise ModelError(f"{path} lists {strangers[0][:40]!r}, which no checkpoint has")
+    if json_bytes(manifest) != content:  # a byte that changes no meaning, such as a space, has changed all the same
+        raise ModelError(f"{path} is damaged: it is not as tfm writes it")
     return files
 
 

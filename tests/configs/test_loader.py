@@ -1,5 +1,6 @@
 """The loader: each mistake in a configuration is named with its line and, where there is one, its cure."""
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
@@ -462,3 +463,34 @@ def test_absurd_sizes_are_refused(setting: str, words: str) -> None:
     key, _, value = setting.partition("=")
     with pytest.raises(UsageError, match=words):
         parse_config({"model": {key: int(value)}})
+
+
+def one_edit(name: str, draw: random.Random) -> str:
+    """A letter left out, doubled, changed, or two exchanged."""
+    i = draw.randrange(len(name))
+    j = min(i, len(name) - 2)
+    kinds = [
+        name[:i] + name[i + 1 :],
+        name[:i] + name[i] + name[i:],
+        name[:i] + draw.choice("abcdefghijklmnopqrstuvwxyz_") + name[i + 1 :],
+        name[:j] + name[j + 1] + name[j] + name[j + 2 :],
+    ]
+    return draw.choice(kinds)
+
+
+def test_of_two_thousand_misspelt_keys_the_right_one_is_named_for_95_percent() -> None:
+    draw, right, count = random.Random(1), 0, 0
+    sections = {field.name: field.default_factory for field in fields(RunConfig)}
+    known = {f"{name}.{key.name}" for name, section in sections.items() for key in fields(section)}  # pyright: ignore[reportArgumentType]
+    while count < 2_000:
+        section, _, key = draw.choice(sorted(known)).partition(".")
+        typo = one_edit(key, draw)
+        if any(one.partition(".")[2] == typo for one in known):
+            continue
+        count += 1
+        with pytest.raises(UsageError) as caught:
+            parse_assignment(f"{section}.{typo}=1")
+        right += f"did you mean '{key}'?" in str(caught.value) or f"did you mean '{section}.{key}'?" in str(
+            caught.value
+        )
+    assert right >= 0.95 * count, right / count

@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import random
 import shutil
 import time
 import tracemalloc
@@ -203,6 +204,23 @@ def test_a_truncated_file_is_noticed(sound: Path, tmp_path: Path, name: str, sha
     content = (directory / name).read_bytes()
     (directory / name).write_bytes(content[: int(len(content) * share)])
     assert_refused(directory)
+
+
+def test_two_thousand_flipped_bytes_and_five_hundred_truncations_are_noticed(sound: Path, tmp_path: Path) -> None:
+    directory, draw = copy_of(sound, tmp_path), random.Random(1)
+    contents = {name: (directory / name).read_bytes() for name in FILES}
+    undetected: list[str] = []
+    for number in range(2_500):
+        name = draw.choice(FILES)
+        content = contents[name]
+        place = draw.randrange(len(content))
+        flipped = bytes([content[place] ^ draw.randrange(1, 256)])
+        changed = content[:place] + flipped + content[place + 1 :] if number < 2_000 else content[:place]
+        (directory / name).write_bytes(changed)
+        if not damage(directory):
+            undetected.append(f"{name}: {number}, {place}")
+        (directory / name).write_bytes(content)
+    assert undetected == [] and damage(directory) == ""
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -478,7 +496,7 @@ def test_progress_remembers_the_lower_loss_of_equal_scores() -> None:
 
 def test_a_manifest_must_list_what_a_model_needs(tmp_path: Path) -> None:
     directory = save(tmp_path, 1)
-    (directory / "manifest.json").write_text('{"format": 1, "files": {}}')
+    (directory / "manifest.json").write_bytes(files.json_bytes({"format": 1, "files": {}}))
     assert "does not list" in damage(directory)
 
 
