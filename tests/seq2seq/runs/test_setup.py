@@ -290,7 +290,7 @@ def test_on_another_kind_of_device_a_run_is_settled_anew(
 
 def forget(checkpoint: Path, *keys: str) -> None:
     """Takes keys from what a checkpoint says of its environment, and makes its manifest fit."""
-    from tfm.data.files import sha256_file
+    from tfm.data.files import json_bytes, sha256_file
 
     path, manifest = checkpoint / "state.json", checkpoint / "manifest.json"
     state = json.loads(path.read_text())
@@ -298,7 +298,7 @@ def forget(checkpoint: Path, *keys: str) -> None:
     path.write_text(json.dumps(state))
     listed = json.loads(manifest.read_text())
     listed["files"]["state.json"] = {"sha256": sha256_file(path), "size": path.stat().st_size}
-    manifest.write_text(json.dumps(listed))
+    manifest.write_bytes(json_bytes(listed))
 
 
 SOUND: dict[str, Any] = {
