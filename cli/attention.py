@@ -41,7 +41,7 @@ class AttentionFile:
             record: dict[str, object] = {"line": line, "source": None, "output": None, "attention": None}
             if one is None:
                 record["reason"] = "the text was split into parts" if text.strip() else "the text is blank"
-            if one is not None:
+            else:
                 weights = {name: _rounded(shares.tolist()) for name, shares in one.weights.items()}
                 record |= {"source": one.source, "output": one.output, "attention": weights}
                 picture = heat_map(one, f"line {line}")
@@ -73,7 +73,7 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
 
 
 def check_attention(path: Path | None, others: Sequence[Path | None], *, of_document: bool) -> None:
-    """Refuses a file whose folder would have its own name, one that is read or written otherwise, and documents.
+    """Refuses a file without a suffix, a file that the command reads or writes otherwise, and documents.
 
     Args:
         path: The file.
@@ -81,7 +81,7 @@ def check_attention(path: Path | None, others: Sequence[Path | None], *, of_docu
         of_document: What is translated is a document, not lines.
 
     Raises:
-        UsageError: So it is.
+        UsageError: It is one of these.
     """
     from ..data.errors import UsageError
 

@@ -65,12 +65,12 @@ def explain(
     config = loaded.model.config
     _refuse_more("layer", layer, max(config.num_encoder_layers, config.num_decoder_layers))
     _refuse_more("head", head, config.num_heads)
-    place = Place(layer - 1, head - 1, None if piece is None else piece - 1, step - 1)
+    place = Place(layer - 1, head - 1, piece - 1, step - 1)
 
     def walk() -> str:
         run = RunDirectory(directory)
         found = explain(run, loaded, text, with_checkpoints=checkpoints, on_done=console.say)
-        _refuse_more("piece", piece or 1, len(found.axes.get("seq") or found.axes["src"]))
+        _refuse_more("piece", piece, len(found.axes.get("seq") or found.axes["src"]))
         _refuse_more("step", step, len(found.written) or 1)
         return _rendered(found, place, format_)
 

@@ -4,7 +4,7 @@ import difflib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from importlib import resources
@@ -236,17 +236,20 @@ def _place(name: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...]) 
     return f"{place}: " if place else ""
 
 
+def _settings() -> Iterator[tuple[str, str]]:
+    """Every setting: its section and its name."""
+    for section in fields(RunConfig):
+        for key in fields(section.default_factory):  # pyright: ignore[reportArgumentType]
+            yield section.name, key.name
+
+
 def nearest_setting(name: str) -> str | None:
     """The setting, with its section, that a name is most like; None if it is like none.
 
     Args:
         name: Without a section.
     """
-    known = {
-        key.name: f"{section.name}.{key.name}"
-        for section in fields(RunConfig)
-        for key in fields(section.default_factory)  # pyright: ignore[reportArgumentType]
-    }
+    known = {key: f"{section}.{key}" for section, key in _settings()}
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     return known[near[0]] if near else None
 
@@ -259,11 +262,6 @@ def _nearest_key(path: tuple[str, ...]) -> str:
         if not (isinstance(known, type) and is_dataclass(known)):
             return ""
     names = [field.name for field in fields(known)]
-    elsewhere = [
-        f"{section.name}.{key.name}"
-        for section in fields(RunConfig)
-        for key in fields(section.default_factory)  # pyright: ignore[reportArgumentType]
-        if key.name == path[-1]
-    ]
+    elsewhere = [f"{section}.{key}" for section, key in _settings() if key == path[-1]]
     near = elsewhere or difflib.get_close_matches(path[-1], names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"

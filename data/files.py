@@ -249,7 +249,7 @@ class LineLog:
         records, damaged = self._read()
         if self.path.exists():
             if damaged:
-                replace_file(self.path.with_name(self.path.name + ".damaged"), self.path.read_bytes())
+                replace_file(self.path.with_name(self.path.name + ".damaged"), read_plain(self.path, _MAX_LOG_BYTES))
             lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records if wanted(record)]
             replace_file(self.path, "".join(lines).encode())
         return damaged

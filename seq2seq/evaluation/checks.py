@@ -19,7 +19,7 @@ from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.padding import pad_sources
 from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
-from ..decoding.fast import FastDecoderOnly, FastTransformer, arrange
+from ..decoding.fast import FastDecoderOnly, FastTransformer, arrange, begin
 from ..decoding.greedy import Greedy
 from ..decoding.search import Hypothesis, Task
 from ..model.attention import attention_maps
@@ -178,15 +178,9 @@ def _sources(model: Any, texts: list[list[int]]) -> Tensor:
     return torch.from_numpy(pad_sources(texts)).to(_device(model))
 
 
-def _begin(fast: FastTransformer | FastDecoderOnly, src: Tensor) -> Any:
-    if isinstance(fast, FastDecoderOnly) and not src.size(1):
-        return fast.begin(src.size(0))
-    return fast.encode(src)
-
-
 def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: TensorBatch) -> Check:
     """Token after token with the keys and values of the earlier ones kept, and all at once without."""
-    plain, state = model(batch.src, batch.tgt_in), _begin(fast, batch.src)
+    plain, state = model(batch.src, batch.tgt_in), begin(fast, batch.src)
     value = 0.0
     for position in range(batch.tgt_in.size(1)):
         step = fast(batch.tgt_in[:, position], position, state)
@@ -205,7 +199,7 @@ def _search(
     size = batch.src.size(0)
     length = min(LONGEST_OUTPUT, model.config.max_seq_len)
     task = Task(max_lengths=[length] * size, bos_id=BOS_ID, eos_id=EOS_ID, device=_device(model))
-    found = [hypotheses[0] for hypotheses in Greedy()(fast, _begin(fast, batch.src), task)]
+    found = [hypotheses[0] for hypotheses in Greedy()(fast, begin(fast, batch.src), task)]
     forbidden = tokenizer.tgt.forbidden_ids()
     value = max(
         abs(one.log_prob - _log_prob(model, batch.src[row : row + 1], one, forbidden)) / (len(one.ids) + 1)

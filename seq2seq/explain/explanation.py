@@ -15,7 +15,7 @@ from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
 from ..decoding.beam import Beam
 from ..decoding.defaults import build_search
-from ..decoding.fast import FastDecoderOnly, arrange
+from ..decoding.fast import arrange, begin
 from ..decoding.greedy import Greedy
 from ..decoding.sampling import Sample
 from ..decoding.search import Hypothesis, Search, Task
@@ -30,7 +30,7 @@ from ..runs.weights import load_model
 from .probes import WithoutHead, early_logits, without_each_head
 from .searches import Extension, Predict, watch
 from .stations import Sizes, Station, stations
-from .trace import Arrays, trace
+from .trace import Arrays, encoder_output, trace
 
 CANDIDATES = 20
 """So many pieces are named at each step."""
@@ -308,20 +308,22 @@ class Subject:
 
     def log_probs(self, ids: Sequence[int]) -> Tensor:
         """Of the pieces of an output and of its end, (T,)."""
+        logits, written = self._forced(ids)
+        return logits.log_softmax(dim=-1).gather(1, written)[:, 0]
+
+    def _forced(self, ids: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The logits (T, V) of an output that is given, and its tokens, the end included, (T, 1)."""
         logits = self.allowed(self.model(self.src, self.target(ids)))[0]
-        written = torch.tensor([*ids, EOS_ID], device=self.device)
-        return logits.log_softmax(dim=-1).gather(1, written[:, None])[:, 0]
+        return logits, torch.tensor([*ids, EOS_ID], device=self.device)[:, None]
 
     def output(self, found: Hypothesis) -> Output:
         """A hypothesis as text, each piece with its probability and its rank."""
-        logits = self.allowed(self.model(self.src, self.target(found.ids)))[0]  # (T, V)
-        written = torch.tensor([*found.ids, EOS_ID], device=self.device)
-        of_written = logits.gather(1, written[:, None])  # (T, 1)
+        logits, written = self._forced(found.ids)  # (T, V), (T, 1)
         return Output(
             self.reading.decode(found.ids),
-            [self.reading.tgt_piece(token).text for token in written.tolist()],
-            logits.softmax(dim=-1).gather(1, written[:, None])[:, 0].tolist(),
-            (1 + (logits > of_written).sum(dim=1)).tolist(),
+            [self.reading.tgt_piece(token).text for token in written[:, 0].tolist()],
+            logits.softmax(dim=-1).gather(1, written)[:, 0].tolist(),
+            (1 + (logits > logits.gather(1, written)).sum(dim=1)).tolist(),
             found.log_prob,
             found.score,
         )
@@ -329,8 +331,7 @@ class Subject:
     def fast_search(self, search: Search, task: Task) -> list[Hypothesis]:
         """The same search with the model arranged for decoding."""
         fast = arrange(self.model, self.forbidden)
-        empty = isinstance(fast, FastDecoderOnly) and not self.src.size(1)
-        return search(fast, fast.begin(1) if empty else fast.encode(self.src), task)[0]  # pyright: ignore[reportAttributeAccessIssue]
+        return search(fast, begin(fast, self.src), task)[0]
 
     def axes(self, ids: Sequence[int]) -> dict[str, list[Piece]]:
         """The pieces whose positions arrays have."""
@@ -350,8 +351,7 @@ def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, 
         return vector[0]
 
     arrays = trace(model, embed)
-    last = f"encoder.layers.{model.config.num_encoder_layers - 1}.feed_forward_residual"
-    hidden = arrays.get("encoder.norm", arrays[last])
+    hidden = encoder_output(arrays, model.config.num_encoder_layers)
     arrays |= {"sentence.mean": hidden.mean(dim=0, keepdim=True), "sentence.vector": vector[0].float().cpu()}
     found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
     found.stations = stations(sizes)

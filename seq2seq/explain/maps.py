@@ -19,8 +19,8 @@ class AttentionMap:
     """Of one translation.
 
     Attributes:
-        source: Pieces of the source, `</s>` included: T columns.
-        output: Pieces of the output, `</s>` included: S rows.
+        source: Pieces of the source, `</s>` included: S columns.
+        output: Pieces of the output, `</s>` included: T rows.
         weights: Module name to (H, T, S). In an encoder-decoder the rows of cross-attention, which sum to 1; in a
             decoder-only model the part of each row that falls on the source.
     """

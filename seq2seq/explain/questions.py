@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .explanation import TEMPERATURES, Explanation
+from .trace import encoder_output
 
 
 @dataclass(frozen=True)
@@ -312,9 +313,7 @@ def _head(found: Explanation) -> Question:
 
 
 def _sentence(found: Explanation) -> Question:
-    config = found.sizes.config
-    last = f"encoder.layers.{config.num_encoder_layers - 1}.feed_forward_residual"
-    hidden = found.arrays.get("encoder.norm", found.arrays[last])
+    hidden = encoder_output(found.arrays, found.sizes.config.num_encoder_layers)
     alike = torch.cosine_similarity(hidden, found.arrays["sentence.mean"], dim=-1)
     nearest, farthest = int(alike.argmax()), int(alike.argmin())
     pieces = found.axes["src"]

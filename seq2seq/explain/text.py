@@ -37,7 +37,7 @@ def text(found: Explanation, place: Place) -> str:
 
     Args:
         found: The forward pass.
-        place: Where to look; a layer that a stack has not is its last one.
+        place: Where to look. Of a stack with fewer layers, the last one is shown.
     """
     writer = _Writer(found, place)
     return "\n".join(writer.lines()) + "\n"

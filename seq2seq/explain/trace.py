@@ -17,7 +17,7 @@ from ..model.feed_forward import FeedForward
 from ..model.layers import Residual
 
 SHOWN_POSITIONS = 64
-"""So many at least are in the picture of the positions, if there are as many."""
+"""Rows in the picture of the positions: at least so many, if the model has as many positions."""
 Arrays = dict[str, Tensor]
 """Results by name: the module that computes them, and after another dot which of its results it is. No batch dimension:
 (T, D) for vectors of positions, (H, T, d_k) for what heads have apart, (H, T, S) for maps."""
@@ -125,6 +125,12 @@ _HOOKS: dict[type[nn.Module], Callable[..., None]] = {
     Residual: _on_residual,
 }
 """Who listens to which modules."""
+
+
+def encoder_output(arrays: Arrays, num_layers: int) -> Tensor:
+    """What an encoder of so many layers gives, (S, D): the output of its last LayerNorm, if it has one."""
+    last = arrays[f"encoder.layers.{num_layers - 1}.feed_forward_residual"]
+    return arrays.get("encoder.norm", last)
 
 
 def attention_modules(model: nn.Module) -> dict[str, MultiHeadAttention]:

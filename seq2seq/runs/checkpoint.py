@@ -203,7 +203,7 @@ def read_description(directory: Path) -> ModelDescription:
 
 
 def read_state(directory: Path) -> dict[str, Any]:
-    """`state.json` of a checkpoint: at least a score, a number of steps, and where training stands.
+    """`state.json` of a checkpoint. It says at least where training stands.
 
     Raises:
         ModelError: Damaged.

@@ -17,7 +17,7 @@ from ..interrupts import Interrupts
 from ..parallel.follower import Start
 from ..parallel.ranks import joined
 from ..reporter import Quiet, Reporter
-from ..training.loop import lower_rates
+from ..training.loop import diverged
 from ..training.optimizer import MovingAverage
 from ..training.progress import Progress
 from ..training.schedule import length_matters_after, same_up_to
@@ -347,10 +347,7 @@ class Leader:
         for name, group in tensors.items():
             for key, tensor in group.items():
                 if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-                    raise TrainingDiverged(
-                        f"training diverged at step {self.progress.step:,}: {key} ({name}) is not finite; try a new"
-                        f" --run with {lower_rates(self.config)}"
-                    )
+                    raise diverged(f"step {self.progress.step:,}", f"{key} ({name}) is not finite", self.config)
 
     def _environment(self) -> dict[str, Any]:
         """What bit-identical results depend on besides the code and the data."""

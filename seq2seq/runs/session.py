@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
+from ...data.errors import Interrupted, InterruptedAtOnce
 from ..parallel.ranks import Ranks
-from ..training.loop import Trainer, UpdateFigures, lower_rates
+from ..training.loop import Trainer, UpdateFigures, diverged
 from .plan import Plan
 
 
@@ -134,10 +134,7 @@ class Session:
             raise
         score, loss = (None, None) if result is None else (result["score"], result.get("loss"))
         if loss is not None and not math.isfinite(loss):
-            raise TrainingDiverged(
-                f"training diverged at step {progress.step:,}: the validation gave no finite loss; try a new --run with"
-                f" {lower_rates(self.config)}"
-            )
+            raise diverged(f"step {progress.step:,}", "the validation gave no finite loss", self.config)
         progress.count_validation(score, loss, self.config.early_stopping)
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})

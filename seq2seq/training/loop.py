@@ -101,14 +101,23 @@ class Trainer:
             return True
         self.progress.bad_updates += 1
         if self.progress.bad_updates >= MAX_BAD_UPDATES:
-            raise TrainingDiverged(
-                f"training diverged at step {step:,} (learning rate {rate:.3g}): loss or gradient is not finite;"
-                f" try a new --run with {lower_rates(self.config)}"
-            )
+            where = f"step {step:,} (learning rate {rate:.3g})"
+            raise diverged(where, "loss or gradient is not finite", self.config)
         return False
 
 
-def lower_rates(config: TrainingConfig) -> str:
+def diverged(where: str, why: str, config: TrainingConfig) -> TrainingDiverged:
+    """The error that ends a training, with what may help.
+
+    Args:
+        where: The step.
+        why: What is not finite.
+        config: Has the rates, of which a tenth is advised.
+    """
+    return TrainingDiverged(f"training diverged at {where}: {why}; try a new --run with {_lower_rates(config)}")
+
+
+def _lower_rates(config: TrainingConfig) -> str:
     """The flags for a tenth of the rates."""
     rates = {"learning_rate": config.learning_rate}
     if config.optimizer == "muon":

@@ -28,12 +28,15 @@ of d_k and d_v, with zeros to fill up the other.
 
 from collections.abc import Iterable
 
+from torch import Tensor
+
 from ...model.decoder_only import DecoderOnly
 from ...model.encoder_decoder import Transformer
 from .decoder_only import FastDecoderOnly
 from .model import FastTransformer
+from .state import FastState
 
-__all__ = ["FastDecoderOnly", "FastTransformer", "arrange"]
+__all__ = ["FastDecoderOnly", "FastTransformer", "arrange", "begin"]
 
 
 def arrange(model: Transformer | DecoderOnly, forbidden_ids: Iterable[int]) -> FastTransformer | FastDecoderOnly:
@@ -48,3 +51,10 @@ def arrange(model: Transformer | DecoderOnly, forbidden_ids: Iterable[int]) -> F
             return FastTransformer(model, forbidden_ids)
         case DecoderOnly():
             return FastDecoderOnly(model, forbidden_ids)
+
+
+def begin(fast: FastTransformer | FastDecoderOnly, src: Tensor) -> FastState:
+    """The state that a search begins with: of sources (B, S), or of B texts where S is 0."""
+    if isinstance(fast, FastDecoderOnly) and not src.size(1):
+        return fast.begin(src.size(0))
+    return fast.encode(src)
