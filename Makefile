@@ -1,5 +1,7 @@
 # make demo    from nothing to a translation: environment, training of the toy language, a few sentences
 # make test    the tests; installs what it lacks
+# make attack-kills    all of an attack, of which make test makes a few tries: tests/attacks/test_kills.py; see
+#              docs/reliability.md for the others and what they gave
 # make check   linters, types, import contract, the documentation without a warning
 # make docs    the documentation as a site: docs/_build/html/index.html
 # make tour    the pages in docs/tour: three toy models, trained if runs/ has them not, and one sentence with each
@@ -67,6 +69,9 @@ test: $(VENV)/development
 # Where the peers' environment is, their tests are to see this tfm.
 test-slow: $(VENV)/development $(wildcard $(BENCH_VENV)/installed)
 	@$(BIN)/python -m pytest -m slow --timeout 7200 -rs
+
+attack-%: $(VENV)/development
+	@$(BIN)/python -m pytest tests/attacks/test_$*.py --at-scale --numprocesses 2 --timeout 2400 -rs -m "slow or not slow"
 
 check: $(VENV)/development docs
 	@$(BIN)/ruff check .

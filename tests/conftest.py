@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,19 @@ set_up_libraries()  # before torch is loaded, as the command does
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts the tests in the background (nohup, &) has them ignore Ctrl-C, and every command that they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Attacks are made in full where that is asked for."""
+    parser.addoption("--at-scale", action="store_true", help="make all attempts of tests/attacks, not a few of them")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Shows what the tests measured."""
+    for report in terminalreporter.getreports("passed"):
+        for name, figure in report.user_properties:
+            if name == "figure" and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid.split('::')[-1]}: {figure}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,45 @@
+"""Attacks: small shares of each in `make test`; all of one by `make attack-kills`, `make attack-disk`, and so on."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers.forkserver import ForkServer
+
+Tell = Callable[[str], None]
+Share = Callable[[int, int], int]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Starts commands without waiting for imports."""
+    with ForkServer(tmp_path_factory.mktemp("forkserver")) as running:
+        yield running
+
+
+@pytest.fixture
+def share(request: pytest.FixtureRequest) -> Share:
+    """Of two numbers, a few and all: how often a test is to try."""
+    at_scale = request.config.getoption("--at-scale")
+    return lambda few, all_: all_ if at_scale else few
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Tell:
+    """Says what was measured, in a line at the end of the tests."""
+    return lambda figure: record_property("figure", figure)
+
+
+@pytest.fixture(scope="session")
+def corpus_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.en, train.de, dev.en and dev.de: number words and their translations, reversed."""
+    english = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    german = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+    rows = [[(i * 7 + j * j) % 10 for j in range(1 + i % 9)] for i in range(150)]
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, part in (("train", rows[20:]), ("dev", rows[:20])):
+        sources = "".join(" ".join(english[w] for w in row) + "\n" for row in part)
+        targets = "".join(" ".join(german[w] for w in reversed(row)) + "\n" for row in part)
+        (folder / f"{name}.en").write_text(sources, encoding="utf-8")
+        (folder / f"{name}.de").write_text(targets, encoding="utf-8")
+    return folder

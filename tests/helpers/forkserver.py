@@ -1,0 +1,296 @@
+"""Runs `tfm` thousands of times: a server imports everything once, and forks a process for each command.
+
+Such a command differs from a typed one in one thing: its imports are done. It has one thread, and dies with the server.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+TESTS = Path(__file__).parent.parent
+_POLL = 0.001
+"""Seconds between two looks at whether a process has ended."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: Its exit code, or the negative number of the signal that killed it.
+        stdout, stderr: What it wrote; empty where that went to a file that the test named.
+        seconds: How long it took.
+    """
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        """Its stderr as text."""
+        return self.stderr.decode(errors="replace")
+
+
+class Job:
+    """A process under way.
+
+    Args:
+        server: Its parent.
+        pid: Its number; it leads a process group of this number.
+        folder: Where what it writes is kept.
+    """
+
+    def __init__(self, server: "ForkServer", pid: int, folder: Path) -> None:
+        self.pid, self._server, self._folder = pid, server, folder
+        self._began = time.monotonic()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Sends a signal to it and to its children. Nothing happens if they have ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def wait(self, seconds: float = 120) -> Ended:
+        """Waits until it ends.
+
+        Raises:
+            TimeoutError: It had not after so many seconds, and has been killed.
+        """
+        status = self.ended(seconds)
+        if status is None:
+            self.kill()
+            self.ended(10)
+            raise TimeoutError(f"still running after {seconds} s: {self._read('stderr').decode(errors='replace')}")
+        ended = Ended(status, self._read("stdout"), self._read("stderr"), time.monotonic() - self._began)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return ended
+
+    def ended(self, seconds: float = 0) -> int | None:
+        """Its exit code, or minus the signal that killed it; None if it has not ended within so many seconds."""
+        return self._server.ask({"wait": self.pid, "seconds": seconds})["status"]
+
+    def _read(self, name: str) -> bytes:
+        path = self._folder / name
+        return path.read_bytes() if path.exists() else b""
+
+
+class ForkServer:
+    """Starts processes that have imported everything.
+
+    Args:
+        folder: For what they write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        settings = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "PYTHONPATH": str(TESTS)}
+        environment = {**os.environ, **settings}
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-P", "-m", "helpers.forkserver"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._process.wait()
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request to the server, and its answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def call(
+        self,
+        function: str,
+        *arguments: object,
+        cwd: Path,
+        stdin: bytes | str | None = b"",
+        stdout: str | None = "",
+        stderr: str | None = "",
+        env: Mapping[str, str] | None = None,
+        limits: Mapping[str, int] | None = None,
+        before: str = "",
+        told: object = None,
+    ) -> Job:
+        """Calls a function in a process of its own.
+
+        Args:
+            function: `module:name`.
+            arguments: What JSON can carry.
+            cwd: Where it runs.
+            stdin: Bytes, or the name of a file; None closes it.
+            stdout, stderr: The name of a file; empty keeps what is written for `Ended`; None closes it.
+            env: Added to the environment.
+            limits: Names of `resource`, such as RLIMIT_FSIZE, and their values.
+            before: `module:name` of a function that is called first, with `told`: it arranges a fault.
+            told: What JSON can carry.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        if isinstance(stdin, bytes):
+            (folder / "stdin").write_bytes(stdin)
+            stdin = str(folder / "stdin")
+        names = [stdin, *(str(folder / n) if s == "" else s for n, s in (("stdout", stdout), ("stderr", stderr)))]
+        answer = self.ask(
+            {
+                "function": function,
+                "arguments": arguments,
+                "cwd": str(cwd),
+                "streams": names,
+                "env": dict(env or {}),
+                "limits": dict(limits or {}),
+                "before": before,
+                "told": told,
+            }
+        )
+        return Job(self, answer["pid"], folder)
+
+    def start(self, *arguments: object, cwd: Path, **options: Any) -> Job:
+        """Starts `tfm` with these arguments; for the options see `call`."""
+        return self.call("helpers.forkserver:tfm", *map(str, arguments), cwd=cwd, **options)
+
+    def run(self, *arguments: object, cwd: Path, seconds: float = 120, **options: Any) -> Ended:
+        """Runs `tfm` to its end."""
+        return self.start(*arguments, cwd=cwd, **options).wait(seconds)
+
+
+def tfm(*arguments: str) -> None:
+    """The console script."""
+    from tfm.cli.main import main
+
+    sys.argv = ["tfm", *arguments]
+    main()
+
+
+def _named(function: str) -> Callable[..., None]:
+    module, name = function.split(":")
+    return getattr(import_module(module), name)
+
+
+def _become(request: dict[str, Any]) -> None:
+    """Makes the forked process what was asked for."""
+    import resource
+
+    from tfm.data.sentencepiece_worker import end_with_parent
+
+    os.setsid()
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, (stream, mode) in enumerate(zip(request["streams"], ("r", "w", "w"), strict=True)):
+        if stream is None:
+            os.close(number)
+        else:
+            opened = os.open(stream, os.O_RDONLY if mode == "r" else os.O_WRONLY | os.O_CREAT, 0o666)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (_opened(n, m) for n, m in enumerate(("r", "w", "w")))
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    for name, value in request["limits"].items():
+        resource.setrlimit(getattr(resource, name), (value, value))
+
+
+def _opened(number: int, mode: str) -> Any:
+    """A standard stream as Python opens it at its start; None if it is closed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        return None
+    return open(number, mode, encoding="utf-8", errors="backslashreplace" if number == 2 else None, closefd=False)
+
+
+def _serve(requests: IO[bytes], answers: int) -> None:
+    """Answers until the requests end."""
+    while line := requests.readline():
+        request = json.loads(line)
+        if "wait" in request:
+            answer: dict[str, Any] = {"status": _status(request["wait"], request["seconds"])}
+        else:
+            pid = os.fork()
+            if not pid:
+                os.close(answers)
+                _become(request)
+                if request["before"]:
+                    _named(request["before"])(request["told"])
+                _named(request["function"])(*request["arguments"])
+                return
+            answer = {"pid": pid}
+        os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def _status(pid: int, seconds: float) -> int | None:
+    """How a child ended; None if it has not yet."""
+    last = time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= last:
+            return None
+        time.sleep(_POLL)
+
+
+def _main() -> None:
+    from tfm.cli.libraries import set_up_libraries
+
+    set_up_libraries()
+    for module in (
+        "matplotlib.backends.backend_agg",
+        "matplotlib.figure",
+        "pandas",  # which pyarrow imports
+        "pydantic.dataclasses",
+        "ruamel.yaml",
+        "sacrebleu.tokenizers.tokenizer_13a",
+        "tfm.cli.console",
+        "tfm.cli.lines",
+        "tfm.cli.main",
+        "tfm.cli.settings",
+        "tfm.configs.loader",
+        "tfm.data.store",
+        "tfm.seq2seq.decoding",
+        "tfm.seq2seq.runs.curve",
+        "tfm.seq2seq.runs.train",
+        "torch._dynamo",  # which torch imports when a model is trained
+        "torch.optim",
+        "tqdm",
+    ):
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # a search for garbage would copy all pages into each forked process
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        sys.exit("the fork server has threads: a forked process could wait for one of them for ever")
+    answers = os.dup(1)
+    requests = open(os.dup(0), "rb")  # noqa: SIM115
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.dup2(0, 1)
+    _serve(requests, answers)
+
+
+if __name__ == "__main__":
+    _main()
