@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..data.errors import ClosedPipe, Interrupted, TfmError
+from ..seq2seq.memory import is_out_of_memory
 from .check import check
 from .data import data
 from .embed import embed
@@ -158,10 +159,10 @@ def report(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
         return EXIT_USAGE
-    if isinstance(error, MemoryError) or ("allocate" in str(error) and "memory" in str(error)):
+    if is_out_of_memory(error):
         _print_error(
-            "not enough memory: a smaller beam needs less; for tfm train --set training.ranks=1, or in a new --run a"
-            " smaller training.max_tokens_per_batch"
+            "not enough memory: end other programs; a smaller --beam-size needs less; for tfm train --set"
+            " training.ranks=1, or in a new --run a smaller model or training.max_tokens_per_batch"
         )
         return EXIT_ENVIRONMENT
     if isinstance(error, OSError):

@@ -4,7 +4,7 @@
     ├── UsageError          2    wrong flag, wrong configuration
     ├── DataError           3    text that cannot be used
     ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
-    ├── EnvironmentFault    5    disk, permission, memory, a missing extra; DirectoryInUse, a busy run directory
+    ├── EnvironmentFault    5    disk, permission, memory, a missing extra; DirectoryInUse, a busy run; OutOfMemory
     ├── TrainingDiverged    6    loss or gradient no longer finite
     ├── Interrupted   130/143    Ctrl-C or SIGTERM, after saving; InterruptedAtOnce, without
     └── ClosedPipe        141    whoever read our output has stopped reading; says nothing
@@ -61,6 +61,10 @@ class EnvironmentFault(TfmError):
 
 class DirectoryInUse(EnvironmentFault):
     """Another process holds a run directory."""
+
+
+class OutOfMemory(EnvironmentFault):
+    """Memory is not enough, however little is done at a time."""
 
 
 class TrainingDiverged(TfmError):

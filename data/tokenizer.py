@@ -16,7 +16,7 @@ import sentencepiece
 
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
-from .errors import DataError, ModelError
+from .errors import DataError, ModelError, OutOfMemory
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
@@ -219,6 +219,7 @@ def build_tokenizer(
 
     Raises:
         DataError: No usable text, or more different characters in it than the vocabulary has room for.
+        OutOfMemory: SentencePiece needs more memory than there is.
     """
     samples, has_placeholders = _sample(zip(src, tgt, strict=True), config)
     vocabularies = {name: _train(sample, config, name, has_placeholders) for name, sample in samples.items()}
@@ -318,7 +319,12 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
             raise fault("write", Path(tempfile.gettempdir()), error) from error
         with Child(f"{__package__}.sentencepiece_worker", purpose="to build a vocabulary in", stdin=stdin) as child:
             model, ending = child.output(), child.wait()
-    error = ending.complaints
-    if ending.status and not error:
-        error = f"its process ended with {ending.status}"
-    return (b"" if ending.status else model), error
+    # A system without memory kills by signal 9.
+    if ending.status == -9 or any(sign in ending.complaints for sign in ("bad_alloc", "MemoryError")):
+        raise OutOfMemory(
+            f"the process that builds a vocabulary {ending}; fewer lines need less memory: tfm train --set"
+            f" tokenizer.max_sentences={max(len(sentences) // 4, 1)}"
+        )
+    if not ending.status:
+        return model, ""
+    return b"", ending.last_line or f"its process ended with {ending.status}"

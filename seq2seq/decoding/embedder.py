@@ -10,6 +10,7 @@ import torch
 from ...data.padding import pad_sources
 from ...data.sentences import refuse_one_text
 from ...data.tokenizer import Tokenizer
+from ..memory import in_halves
 from ..model.encoder_only import EncoderOnly
 from ..runs.trained import load_run
 from .threads import on_device
@@ -93,9 +94,9 @@ class Embedder:
         batches = _length_batches([len(ids) for ids in read])
         vectors = np.zeros((len(texts), self.size), dtype=np.float32)
 
-        def encode(rows: list[int], check: Callable[[], None]) -> Vectors:
+        def encode(rows: list[int], check: Callable[[], None]) -> list[Vectors]:
             check()
-            return self._encode([read[row] for row in rows])
+            return in_halves(lambda part: self._encode([read[row] for row in part]), rows)
 
         results = on_device(self.device, encode, batches)
         for rows, found in zip(batches, results, strict=True):

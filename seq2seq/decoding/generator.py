@@ -11,6 +11,7 @@ from ...data.cleaning import clean
 from ...data.errors import UsageError
 from ...data.sentences import refuse_one_text
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
 from ..runs.trained import load_run
 from .fast import FastDecoderOnly
@@ -126,9 +127,11 @@ class Generator:
         batches = [lines[start : start + size] for start in range(0, len(lines), size)]
 
         def search_batch(batch: list[int], check: Callable[[], None]) -> list[list[Hypothesis]]:
-            return self._search(
-                [encoded[line] for line in batch], [str(first_line + line) for line in batch], limit, search, check
-            )
+            def search_part(part: Sequence[int]) -> list[list[Hypothesis]]:
+                keys = [str(first_line + line) for line in part]
+                return self._search([encoded[line] for line in part], keys, limit, search, check)
+
+            return in_halves(search_part, batch)
 
         results = on_device(self.device, search_batch, batches)
         continued = iter([hypotheses for batch in results for hypotheses in batch])

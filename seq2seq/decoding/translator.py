@@ -16,6 +16,7 @@ from ...data.padding import pad_sources
 from ...data.placeholders import SYMBOLS, Masked, differences, has_words, placeholders
 from ...data.sentences import refuse_one_text, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
+from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
 from ..runs.trained import load_run
@@ -268,7 +269,7 @@ class Translator:
         batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // search.rows)
 
         def search_batch(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
-            return self._search(batch, check, search, first_line)
+            return in_halves(lambda part: self._search(part, check, search, first_line), batch)
 
         all_results = on_device(self.device, search_batch, batches)
         return {
@@ -345,7 +346,7 @@ class Translator:
 
     @torch.inference_mode()
     def _search(
-        self, batch: list[_Part], check: Callable[[], None], search: Search, first_line: int
+        self, batch: Sequence[_Part], check: Callable[[], None], search: Search, first_line: int
     ) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
         src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)

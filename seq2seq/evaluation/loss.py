@@ -1,7 +1,7 @@
 """Loss and perplexity of a model on a set of pairs."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from ..memory import in_halves
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,19 @@ class TensorBatch:
     tgt_in: Tensor
     tgt_out: Tensor
     num_tokens: int
+
+    def __len__(self) -> int:
+        return len(self.tgt_out)
+
+    @property
+    def positions(self) -> int:
+        """Of both sides, padding included: what it takes of memory goes by them."""
+        return self.src.numel() + self.tgt_out.numel()
+
+    def rows(self, chosen: slice, pad_id: int) -> "TensorBatch":
+        """Some of its sentences."""
+        src, tgt_in, tgt_out = (tensor[chosen] for tensor in (self.src, self.tgt_in, self.tgt_out))
+        return TensorBatch(src, tgt_in, tgt_out, int((tgt_out != pad_id).sum()))
 
 
 class ArrayBatch(Protocol):
@@ -82,14 +97,18 @@ def evaluate_loss(model: Any, batches: Iterable[TensorBatch]) -> SetLoss:
 
     Args:
         model: One that predicts the next token, in evaluation mode.
-        batches: The set.
+        batches: The set. One that does not fit into memory is computed in halves.
     """
     total, num_tokens = 0.0, 0
     for batch in batches:
-        logits = model(batch.src, batch.tgt_in).float()
-        losses = F.cross_entropy(
-            logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=model.pad_id, reduction="sum"
-        )
-        total += losses.item()
+        total += sum(in_halves(lambda rows, batch=batch: [_summed_loss(model, batch, rows)], range(len(batch))))
         num_tokens += batch.num_tokens
     return SetLoss(total / num_tokens if num_tokens else math.nan, num_tokens)
+
+
+def _summed_loss(model: Any, batch: TensorBatch, rows: Sequence[int]) -> float:
+    """Cross-entropy of consecutive rows of a batch, summed over their tokens."""
+    chosen = slice(rows[0], rows[-1] + 1)
+    logits = model(batch.src[chosen], batch.tgt_in[chosen]).float()
+    targets = batch.tgt_out[chosen].flatten()
+    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=model.pad_id, reduction="sum").item()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...configs import RunConfig
-from ...data.errors import InterruptedAtOnce, TfmError, TrainingDiverged, UsageError
+from ...data.errors import InterruptedAtOnce, OutOfMemory, TfmError, TrainingDiverged, UsageError
 from ..decoding.config import DecodingConfig
 from ..device import describe_precision, own_device, pick_device, processor_name
 from ..export.limits import why_not_exportable
@@ -134,8 +134,8 @@ class Leader:
             self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
             try:
                 self._run_session(validate_first=init_from is not None and self.saved is None)
-            except (TrainingDiverged, InterruptedAtOnce):
-                raise  # followers diverge by themselves; after a second signal they may be in the middle of an update
+            except (TrainingDiverged, InterruptedAtOnce, OutOfMemory):
+                raise  # followers diverge by themselves; in the other cases they may be in the middle of an update
             except TfmError:
                 self.ranks.stop()
                 raise
@@ -286,6 +286,7 @@ class Leader:
             validate=lambda: validator(self.model, self.progress.step),
             save=self._save,
             say=self.reporter.say,
+            warn=self.reporter.warn,
             log=lambda record: self.log.record(record, self.progress),
             after_update=lambda: self.log.after_update(self.progress, self.plan.max_steps),
             stop_requested=lambda: self.interrupts.received,

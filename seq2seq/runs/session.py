@@ -23,6 +23,7 @@ class Hooks:
     """Scores the model as it stands; the result's `score` (higher is better) decides about the best."""
     save: Callable[[], None] = lambda: None
     say: Callable[[str], None] = lambda text: None
+    warn: Callable[[str], None] = lambda text: None
     log: Callable[[dict[str, Any]], None] = lambda record: None
     """Takes a record of deterministic figures."""
     after_update: Callable[[], None] = lambda: None
@@ -61,12 +62,24 @@ class Session:
             self._stop_if_requested()
             rate = self.plan.learning_rate(self.progress.step + 1)
             self.ranks.go_on(rate)
-            figures = self.trainer.update(rate)
+            figures = self._update(rate)
             self._log_if_due(figures)
             self._plan_if_due()
             self.hooks.after_update()
             if not self._validate_if_due() and self.progress.step % self.config.checkpoint_every == 0:
                 self._save()
+
+    def _update(self, rate: float) -> UpdateFigures:
+        """One update. Says when a batch first does not fit into memory: the run is then another one."""
+        divided = self.progress.divided
+        figures = self.trainer.update(rate)
+        if not divided and self.progress.divided:
+            self.hooks.warn(
+                f"step {self.progress.step:,}: memory was not enough for a batch; it was computed in pieces, and such"
+                " batches are from now on. No sentence is left out, and the result will be as good, but not bit for"
+                " bit that of a run with enough memory (a smaller training.max_tokens_per_batch fits, in a new --run)"
+            )
+        return figures
 
     def _finished(self) -> bool:
         return self.progress.stopped_early or self.progress.step >= self.plan.limit

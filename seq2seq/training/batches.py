@@ -114,3 +114,27 @@ class MicroBatches:
         """A micro-batch of an update, by its number."""
         batch, part = divmod(number, self._parts)
         return self._provider.load_part(update.epoch, update.batches[batch], part, self._parts)
+
+
+class Divisible(Protocol):
+    """What is asked of a batch that does not fit into memory."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def positions(self) -> int:
+        """What it takes of memory, padding included."""
+        ...
+
+    def rows(self, chosen: slice, pad_id: int) -> "Divisible":
+        """Some of its sentences."""
+        ...
+
+
+def in_pieces(batch: Any, fitting: int, pad_id: int) -> list[Any]:
+    """A batch in as few pieces as have so many positions, or one sentence; whole if `fitting` is 0.
+
+    A piece is every so-many-th sentence: they stand in order of length, so that the pieces are about equally large.
+    """
+    count = min(-(-batch.positions // fitting), len(batch)) if fitting else 1
+    return [batch.rows(slice(start, None, count), pad_id) for start in range(count)] if count > 1 else [batch]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from ...data.errors import TrainingDiverged
-from .batches import Alone, BatchProvider, Group, MicroBatches
+from ...data.errors import OutOfMemory, TrainingDiverged
+from ..memory import free_memory, is_out_of_memory
+from .batches import Alone, BatchProvider, Divisible, Group, MicroBatches, in_pieces
 from .config import TrainingConfig
 from .gradients import GradientBuffer
 from .optimizer import MovingAverage, Optimizer
@@ -75,24 +76,65 @@ class Trainer:
 
         Raises:
             TrainingDiverged: Several updates in a row had no finite gradient.
+            OutOfMemory: Not even one sentence fits into memory.
         """
         step = self.progress.step + 1
         self.model.train()
-        self.gradients.clear()
-        for number, batch in self.micro_batches.take(self.progress):
-            seed_torch(self.config.seed, "dropout", step, number)
-            loss, num_tokens = self.loss(self.model, batch)
-            loss.backward()  # adds to self.gradients
-            self.gradients.count(loss, num_tokens)
+        self._add_gradients(step)
         self.group.add_up(self.gradients.flat)
         self.micro_batches.load_ahead(self.progress)
-        loss_sum, num_tokens, grad_norm = self.gradients.normalise_and_clip(self.config.max_grad_norm)
-        if self._is_good(step, rate, loss_sum + grad_norm):
+        totals = self.gradients.normalise_and_clip(self.config.max_grad_norm)
+        if self._is_good(step, rate, totals.loss_sum + totals.grad_norm):
             self.optimizer.step(rate)
             if self.average is not None:
                 self.average.update(step)
-        self.progress.count_update(loss_sum, num_tokens)
-        return UpdateFigures(rate, grad_norm)
+        self.progress.count_update(totals.loss_sum, totals.num_tokens)
+        self.progress.divided += totals.divided
+        return UpdateFigures(rate, totals.grad_norm)
+
+    def _add_gradients(self, step: int) -> None:
+        """Adds the gradients of this process's micro-batches.
+
+        Where memory is not enough, all that were added are computed anew, in smaller pieces: the backward pass that
+        failed may have added some of its gradients.
+        """
+        self.gradients.clear()
+        taken: list[tuple[int, Any]] = []
+        for number, batch in self.micro_batches.take(self.progress):
+            taken.append((number, batch))
+            fits = self._add_gradients_of(step, number, batch)
+            while not fits:
+                free_memory()
+                self.gradients.clear()
+                fits = all(self._add_gradients_of(step, *one) for one in taken)
+
+    def _add_gradients_of(self, step: int, number: int, batch: Any) -> bool:
+        """Adds the gradients of one micro-batch, in pieces if so many positions have not fitted into memory before.
+
+        Returns:
+            Whether it fitted. If not, `progress.fitting` has become smaller.
+
+        Raises:
+            OutOfMemory: Not even one sentence fits.
+        """
+        pad_id: Any = self.model.pad_id
+        pieces = in_pieces(batch, self.progress.fitting, pad_id)
+        for index, piece in enumerate(pieces):
+            seed_torch(self.config.seed, "dropout", step, number, *([index] if index else []))
+            try:
+                loss, num_tokens = self.loss(self.model, piece)
+                loss.backward()  # adds to self.gradients
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                if len(piece) == 1:
+                    raise OutOfMemory(_too_large(step, piece)) from error
+                self.progress.fitting = piece.positions // 2
+                return False
+            self.gradients.count(loss, num_tokens)
+        if len(pieces) > 1:
+            self.gradients.count_divided()
+        return True
 
     def _is_good(self, step: int, rate: float, figure: float) -> bool:
         """Whether an update may be applied: its figures must be finite numbers."""
@@ -115,6 +157,15 @@ def diverged(where: str, why: str, config: TrainingConfig) -> TrainingDiverged:
         config: Has the rates, of which a tenth is advised.
     """
     return TrainingDiverged(f"training diverged at {where}: {why}; try a new --run with {_lower_rates(config)}")
+
+
+def _too_large(step: int, batch: Divisible) -> str:
+    """What to say of a sentence that does not fit into memory."""
+    return (
+        f"step {step:,}: not enough memory for a single sentence of {batch.positions:,} positions; end other programs,"
+        " or train a smaller model in a new --run: --set model.d_model=.. model.max_seq_len=.., or with"
+        " training.ranks=1"
+    )
 
 
 def _lower_rates(config: TrainingConfig) -> str:

@@ -38,6 +38,12 @@ class Progress:
     stopped_early: bool = False
     bad_updates: int = 0
     """Updates in a row that were skipped because the gradient was not finite."""
+    fitting: int = 0
+    """Positions, padding included, that fit into memory where more did not; larger batches are computed in pieces. 0
+    while all have fitted."""
+    divided: int = 0
+    """Batches, of all processes, that were computed in pieces. From the first of them on the run is not, bit for bit,
+    the one that more memory would give."""
 
     @property
     def mean_loss(self) -> float | None:

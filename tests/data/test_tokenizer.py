@@ -22,7 +22,7 @@ from tfm.data import tokenizer as tokenizer_module
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Pair
-from tfm.data.errors import DataError, EnvironmentFault, ModelError
+from tfm.data.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from tfm.data.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -258,6 +258,21 @@ def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(DataError, match="could not build the vocabulary: its process ended with 1"):
         build()
+
+
+@pytest.mark.parametrize("last_words", ["kill -9 $$", "echo 'std::bad_alloc' >&2; exit 1"])
+def test_child_without_memory_is_told_with_what_needs_less(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, last_words: str
+) -> None:
+    script = tmp_path / "python"
+    script.write_text(f"#!/bin/sh\n{last_words}\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    with pytest.raises(
+        OutOfMemory, match=r"the process that builds a vocabulary .*tokenizer\.max_sentences="
+    ) as caught:
+        build()
+    assert "\n" not in str(caught.value)
 
 
 # Save and load

@@ -162,3 +162,22 @@ def test_a_validation_without_a_finite_loss_ends_the_run_unsaved(tmp_path: Path,
     with pytest.raises(TrainingDiverged, match="the validation gave no finite loss; try a new --run with --set"):
         session.validate_and_save()
     assert saved == [] and session.progress.best_score is None
+
+
+def test_the_first_batch_that_does_not_fit_into_memory_is_told(tmp_path: Path) -> None:
+    warned: list[str] = []
+    session = make_session(tmp_path, Hooks(warn=warned.append), max_steps=6)
+    good = session.trainer.loss
+    session.trainer.provider = FixedBatches(batch(0, 1))
+    session.trainer.__post_init__()
+
+    def cramped(model: Any, batch: Any) -> Any:
+        if session.progress.step >= 2 and len(batch) > 1:
+            raise MemoryError
+        return good(model, batch)
+
+    session.trainer.loss = cramped
+    session.run()
+    assert len(warned) == 1
+    assert warned[0].startswith("step 3: memory was not enough for a batch")
+    assert session.progress.divided == 4

@@ -7,15 +7,15 @@ import torch
 from helpers.fixed_batches import PAIRS, FixedBatches, batch, build_model, make_trainer, make_updates
 
 from tfm.data.batching import make_batch
-from tfm.data.errors import TrainingDiverged
+from tfm.data.errors import OutOfMemory, TrainingDiverged
 from tfm.data.tokenizer import BOS_ID, EOS_ID
 from tfm.seq2seq.decoding.fast import FastTransformer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Task
 from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import Transformer
-from tfm.seq2seq.training.gradients import GradientBuffer
-from tfm.seq2seq.training.loop import MAX_BAD_UPDATES
+from tfm.seq2seq.training.gradients import GradientBuffer, Totals
+from tfm.seq2seq.training.loop import MAX_BAD_UPDATES, Trainer
 from tfm.seq2seq.training.schedule import learning_rate
 
 
@@ -79,7 +79,7 @@ def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monke
 
     waiting = GradientBuffer.normalise_and_clip
 
-    def normalise(self: GradientBuffer, max_norm: float) -> tuple[float, int, float]:
+    def normalise(self: GradientBuffer, max_norm: float) -> Totals:
         events.append("wait")
         return waiting(self, max_norm)
 
@@ -145,3 +145,76 @@ def test_advice_on_divergence_names_the_rates_of_both_optimizers() -> None:
     training.loss = no_number
     with pytest.raises(TrainingDiverged, match=r"learning_rate=0.001 --set training.muon_learning_rate=0.002"):
         make_updates(training)
+
+
+class Cramped:
+    """A loss for which a batch of more sentences than `room` needs too much memory, before or after its gradients."""
+
+    def __init__(self, training: Trainer, room: int, *, after_backward: bool) -> None:
+        self._good, self._room, self._after = training.loss, room, after_backward
+        self.sentences: list[int] = []
+
+    def __call__(self, model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+        loss, num_tokens = self._good(model, batch)
+        if len(batch) > self._room:
+            if self._after:
+                loss.backward()  # what the one that fails has added does not count
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        self.sentences.append(len(batch))
+        return loss, num_tokens
+
+
+@pytest.mark.parametrize("after_backward", [False, True])
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_batch_that_does_not_fit_is_computed_in_pieces_and_no_sentence_is_lost(
+    room: int, after_backward: bool
+) -> None:
+    """Two batches in an update: the second does not fit, so that the first has to be computed anew."""
+    gradients: list[torch.Tensor] = []
+    for cramped in (False, True):
+        model = build_model()
+        settings = {"grad_accum_steps": 2, "max_steps": 2, "max_grad_norm": 0.0}
+        training = make_trainer(model, FixedBatches(batch(0), batch(0, 1, 2, 3)), **settings)
+        if cramped:
+            training.loss = Cramped(training, room, after_backward=after_backward)
+        make_updates(training)
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+        assert training.progress.tokens == 2 * (batch(0).num_tokens + batch(0, 1, 2, 3).num_tokens)
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-6)
+    assert isinstance(training.loss, Cramped)
+    assert training.progress.divided == 2
+    assert 0 < training.progress.fitting < batch(0, 1, 2, 3).positions
+    assert max(training.loss.sentences) <= room
+
+
+def test_what_did_not_fit_is_not_tried_again_in_later_updates() -> None:
+    training = make_trainer(build_model(), FixedBatches(batch(0, 1, 2, 3)), max_steps=5)
+    good, tried = training.loss, list[int]()
+
+    def cramped(model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+        tried.append(len(batch))
+        if len(batch) > 2:
+            raise MemoryError
+        return good(model, batch)
+
+    training.loss = cramped
+    make_updates(training)
+    assert tried == [4] + [2, 2] * 5
+
+
+def test_a_sentence_that_does_not_fit_ends_the_run_with_advice() -> None:
+    training = make_trainer(build_model(), FixedBatches(batch(0, 1)), max_steps=5)
+    training.loss = Cramped(training, 0, after_backward=False)
+    with pytest.raises(OutOfMemory, match=r"step 1: not enough memory for a single sentence of \d+ positions; end"):
+        make_updates(training)
+
+
+def test_with_dropout_pieces_have_masks_of_their_own_and_always_the_same() -> None:
+    weights: list[list[torch.Tensor]] = []
+    for _ in range(2):
+        model = build_model(dropout=0.5)
+        training = make_trainer(model, FixedBatches(batch(0, 1, 2, 3)), max_steps=3)
+        training.loss = Cramped(training, 2, after_backward=True)
+        make_updates(training)
+        weights.append([parameter.detach() for parameter in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
