@@ -2,17 +2,15 @@
 
 from typing import Any
 
-import torch
-
 from ...data.errors import ModelError
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig, unknown
 from ..training.progress import Progress
-from .checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
+from .checkpoint import Purpose, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
 from .verdict import verdict
-from .weights import build_model, count_parameters
+from .weights import stored_parameters
 
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
@@ -39,7 +37,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
         "machine": f"{description.purpose} ({config.architecture})",
-        "parameters": _count_parameters(description),
+        "parameters": stored_parameters(last, description),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
@@ -72,12 +70,6 @@ def _verdict(run: RunDirectory, state: dict[str, Any]) -> list[str]:
     """How good a run is and what would help, as of a checkpoint."""
     progress, training = Progress(**state["progress"]), run.configuration().training
     return verdict(run.metrics.records(), training, progress, state["max_steps"])
-
-
-def _count_parameters(description: ModelDescription) -> int:
-    """Of the model, without allocating it."""
-    with torch.device("meta"):
-        return count_parameters(build_model(description))
 
 
 def _exportable(config: ModelConfig, vocab_size: int) -> str:

@@ -114,7 +114,7 @@ def settle(
     Args:
         run: Its directory.
         config: Precision, ranks, and the batches of an update.
-        build_model: Makes the model; it is built without memory, for its sizes.
+        build_model: Makes the model; only its sizes matter.
         device: Where it computes.
         saved: Where the run stands, if it has been saved.
         reporter: Hears what was measured.
@@ -124,8 +124,7 @@ def settle(
         UsageError: The configuration asks for what the device cannot do.
     """
     check_device(config, device)
-    with torch.device("meta"):
-        model = build_model()
+    model = build_model()
     kept = _kept(run, saved, device)
     division = divide_update(config, model, device, kept.division if kept else None, parts=parts)
     if config.precision != "auto":

@@ -19,7 +19,7 @@ from .plan import Plan
 from .prepare import prepare_data
 from .setup import settle
 from .state import newest_saved
-from .weights import build_model
+from .weights import blank_model
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def started(
         setup = settle(
             directory,
             settings.training,
-            lambda: build_model(description),
+            lambda: blank_model(description),
             pick_device(settings.training.device),
             saved,
             reporter,

@@ -1,5 +1,6 @@
 """Tensors of checkpoints: a model's weights and the optimizer's state, written to safetensors files and read back."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -126,6 +127,22 @@ def build_model(description: ModelDescription) -> Machine:
             raise unknown("architecture", other)
 
 
+def blank_model(description: ModelDescription) -> Machine:
+    """A model of this description whose weights are whatever lies in memory: for its sizes, or to be filled."""
+    with _Undrawn():
+        return build_model(description)
+
+
+def stored_parameters(directory: Path, description: ModelDescription) -> int:
+    """Learned numbers of the model in a checkpoint, by the header of its weights.
+
+    Raises:
+        ModelError: Damaged.
+    """
+    header = _header(directory / f"{description.weights}.safetensors")
+    return sum(math.prod(entry["shape"]) for entry in header.values())
+
+
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers of a model, shared matrices counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
@@ -168,12 +185,9 @@ def check_shapes(directory: Path, description: ModelDescription) -> None:
         for name, entry in named.items():
             if entry.get("shape") not in shapes:
                 wanted = " or ".join(sorted({str(tuple(shape)) for shape in shapes}))
-                raise ModelError(f"{path}: {name} has shape {_shape(entry)}, model.json describes {wanted}")
-
-
-def _shape(entry: dict[str, Any]) -> str:
-    shape = entry.get("shape")
-    return str(tuple(shape))[:60] if isinstance(shape, list) else "none"
+                raise ModelError(
+                    f"{path}: {name} has shape {str(tuple(entry['shape']))[:60]}, model.json describes {wanted}"
+                )
 
 
 def _header(path: Path) -> dict[str, dict[str, Any]]:
@@ -182,9 +196,14 @@ def _header(path: Path) -> dict[str, dict[str, Any]]:
     content = read_beginning(path, 8 + min(int.from_bytes(start, "little"), _MAX_HEADER_BYTES))[8:]
     header = parse_object(content, path)
     header.pop("__metadata__", None)
-    if not all(isinstance(entry, dict) for entry in header.values()):
-        raise ModelError(f"{path} is damaged")
+    if not all(_is_entry(entry) for entry in header.values()):
+        raise ModelError(f"{path} is damaged: a tensor has no shape")
     return header
+
+
+def _is_entry(entry: Any) -> bool:
+    shape = entry.get("shape") if isinstance(entry, dict) else None
+    return isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
 
 
 def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Machine, ModelDescription]:
@@ -197,7 +216,6 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
     if description.weights not in ("model", "ema"):
         raise ModelError(f"{directory / 'model.json'} is damaged: weights cannot be {description.weights[:40]!r}")
     check_shapes(directory, description)
-    with _Undrawn():
-        model = build_model(description)
+    model = blank_model(description)
     load_weights(model, directory, description.weights)
     return model.to(device).eval(), description

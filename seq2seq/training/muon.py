@@ -1,7 +1,6 @@
 """Muon: momentum whose updates are made orthogonal (Jordan et al. 2024), for the matrices inside the layers."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -38,58 +37,59 @@ def iterate(x: Tensor) -> Tensor:
     return torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
 
 
-class Muon(torch.optim.Optimizer):
+class Muon:
     """Nesterov momentum, orthogonalised, matrices of one shape at a time; the work is shared by all processes.
 
     Args:
-        params: Matrices, whose gradients are the same in all processes.
-        lr: Learning rate; a (rows, columns) matrix moves by it times sqrt(max(1, rows / columns)) in each direction.
+        param_groups: Each with `params`, matrices whose gradients are the same in all processes, and `weight_decay`,
+            decoupled as AdamW's. `step` also needs `lr`, the learning rate: a (rows, columns) matrix moves by it times
+            sqrt(max(1, rows / columns)) in each direction.
         momentum: Share of the past in the momentum.
-        weight_decay: Decoupled, as AdamW's.
         dtype: Precision of the iteration.
         group: The processes that share it.
+
+    Attributes:
+        state: Of each matrix: `momentum_buffer`.
     """
 
     def __init__(
         self,
-        params: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
+        param_groups: list[dict[str, Any]],
         *,
-        lr: float = 0.02,
         momentum: float = 0.95,
-        weight_decay: float = 0.0,
         dtype: torch.dtype = torch.float32,
         group: Group | None = None,
     ) -> None:
-        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
-        self._dtype = dtype
+        self.param_groups, self._momentum, self._dtype = param_groups, momentum, dtype
         self._group = group or Alone()
+        self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def step(self) -> None:
         """Makes one update."""
-        assert closure is None
         for group in self.param_groups:
             by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
             for parameter in group["params"]:
                 by_shape[parameter.shape].append(parameter)
             for shape, parameters in by_shape.items():
-                directions = self._directions(parameters, group["momentum"])
+                directions = self._directions(parameters)
                 scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
                 for parameter, direction in zip(parameters, directions, strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-scale)
 
-    def _directions(self, parameters: list[nn.Parameter], momentum: float) -> Tensor:
+    def _directions(self, parameters: list[nn.Parameter]) -> Tensor:
         """Orthogonal update directions (n, rows, columns); each process computes a share, and the sum has all."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         for parameter in parameters:
             if "momentum_buffer" not in self.state[parameter]:
                 self.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         buffers = [self.state[parameter]["momentum_buffer"] for parameter in parameters]
-        torch._foreach_lerp_(buffers, gradients, 1 - momentum)  # pyright: ignore[reportPrivateImportUsage]
+        torch._foreach_lerp_(buffers, gradients, 1 - self._momentum)  # pyright: ignore[reportPrivateImportUsage]
         first, last = (len(parameters) * (self._group.rank + i) // self._group.count for i in (0, 1))
         directions = torch.zeros(len(parameters), *parameters[0].shape, device=parameters[0].device)
         if first < last:
-            mine = torch.stack(gradients[first:last]).lerp_(torch.stack(buffers[first:last]), momentum)  # Nesterov
+            past = torch.stack(buffers[first:last])
+            mine = torch.stack(gradients[first:last]).lerp_(past, self._momentum)  # Nesterov
             directions[first:last] = _orthogonalise_either_way(mine.to(self._dtype))
         self._group.add_up(directions)
         return directions

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..model.embedding import embedding_parameters
+from .adamw import AdamW
 from .batches import Group
 from .config import TrainingConfig
 from .muon import Muon
@@ -56,13 +57,12 @@ class Optimizer:
             {"params": decayed, "weight_decay": config.weight_decay, "ratio": 1.0},
             {"params": others, "weight_decay": 0.0, "ratio": 1.0},
         ]
-        adamw = torch.optim.AdamW(
-            [group for group in groups if group["params"]], betas=config.adam_betas, eps=config.adam_eps, fused=True
-        )
-        self._parts: list[torch.optim.Optimizer] = [adamw]
+        groups = [group for group in groups if group["params"]]
+        self._parts: list[AdamW | Muon] = [AdamW(groups, betas=config.adam_betas, eps=config.adam_eps)]
         if hidden:
-            muon = {"params": hidden, "ratio": config.muon_learning_rate / config.learning_rate}
-            self._parts.append(Muon([muon], weight_decay=config.weight_decay, dtype=dtype, group=group))
+            ratio = config.muon_learning_rate / config.learning_rate
+            muon = {"params": hidden, "weight_decay": config.weight_decay, "ratio": ratio}
+            self._parts.append(Muon([muon], dtype=dtype, group=group))
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def parameters() -> list[nn.Parameter]:
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_equals_torchs_own(weight_decay: float) -> None:
     ours, torchs = parameters(), parameters()
-    optimizer = Muon(ours, lr=0.02, weight_decay=weight_decay, dtype=torch.bfloat16)
+    optimizer = Muon([{"params": ours, "lr": 0.02, "weight_decay": weight_decay}], dtype=torch.bfloat16)
     reference = torch.optim.Muon(torchs, lr=0.02, weight_decay=weight_decay, momentum=0.95)
     generator = torch.Generator().manual_seed(1)
     for _ in range(5):
@@ -91,7 +91,7 @@ def test_singular_vectors_stay() -> None:
 def test_a_gradient_of_zeros_moves_nothing() -> None:
     (parameter,) = [nn.Parameter(torch.ones(3, 4))]
     parameter.grad = torch.zeros(3, 4)
-    Muon([parameter]).step()
+    Muon([{"params": [parameter], "lr": 0.02, "weight_decay": 0.0}]).step()
     assert parameter.equal(torch.ones(3, 4))
 
 
