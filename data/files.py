@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from .errors import DirectoryInUse, EnvironmentFault
-from .untrusted import read_plain
+from .errors import DirectoryInUse, EnvironmentFault, ModelError
+from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
@@ -110,6 +110,27 @@ def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
+_SEAL = "sha256_of_the_rest"
+
+
+def sealed(value: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object with a hash of itself, by which `read_sealed` notices that it has changed."""
+    return value | {_SEAL: sha256_bytes(json_bytes(value))}
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Such an object in a file, without its hash. One that an earlier tfm wrote has none.
+
+    Raises:
+        ModelError: It cannot be read, or has changed.
+    """
+    value = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    seal = value.pop(_SEAL, None)
+    if seal is not None and seal != sha256_bytes(json_bytes(value)):
+        raise ModelError(f"{path} is damaged: it is not what tfm wrote")
+    return value
+
+
 @contextlib.contextmanager
 def staged_directory(target: Path) -> Iterator[Path]:
     """Builds a directory aside and renames it into place when the block ends without an error.
@@ -190,10 +211,11 @@ class LineLog:
 
     Args:
         path: The file; created on the first line.
+        is_record: Whether an object is one that the file can have; another counts as damage.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, is_record: Callable[[dict[str, Any]], bool] = lambda record: True) -> None:
+        self.path, self._is_record = path, is_record
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds one JSON object as one line.
@@ -231,13 +253,20 @@ class LineLog:
         *whole, torn = read_plain(self.path, _MAX_LOG_BYTES).split(b"\n")
         damaged = 0
         for line in whole:
-            if record := _record(line):
+            if record := self._record(line):
                 records.append(record)
             elif line.strip():
                 damaged += 1
-        if record := _record(torn):
+        if record := self._record(torn):
             records.append(record)
         return records, damaged
+
+    def _record(self, line: bytes) -> dict[str, Any] | None:
+        """The record in a line; None if there is none."""
+        with contextlib.suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            return record if isinstance(record, dict) and self._is_record(record) else None
+        return None
 
     def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
         """Drops every other record, so that a resumed run writes each once.
@@ -253,14 +282,6 @@ class LineLog:
             lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records if wanted(record)]
             replace_file(self.path, "".join(lines).encode())
         return damaged
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """The JSON object in a line; None if there is none."""
-    with contextlib.suppress(ValueError, RecursionError):
-        record = json.loads(line)
-        return record if isinstance(record, dict) else None
-    return None
 
 
 Stream = TypeVar("Stream", bound=IO[Any])

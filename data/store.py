@@ -4,7 +4,6 @@ A store is a directory, `cache/<key>/` in the run: disposable, built aside, rena
 when it is opened again.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -18,10 +17,11 @@ import pyarrow as pa
 
 from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
-from .errors import DataError, EnvironmentFault
-from .files import fault, json_bytes, sha256_file, staged_directory, write_file
+from .errors import DataError, EnvironmentFault, ModelError
+from .files import fault, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from .padding import Ids
 from .tokenizer import Tokenizer
+from .untrusted import check_fields
 
 ROWS_PER_BLOCK = 65_536
 """Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""
@@ -81,7 +81,9 @@ class TokenStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.report = FilterReport(**json.loads((directory / _REPORT).read_text())["report"])
+        recorded = read_sealed(directory / _REPORT)["report"]
+        check_fields(recorded, FilterReport, directory / _REPORT)
+        self.report = FilterReport(**recorded)
         self._file = pa.memory_map(str(directory / _TABLE))
         reader = pa.ipc.open_file(self._file)
         self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
@@ -129,10 +131,9 @@ def _lengths(columns: list[_Column]) -> npt.NDArray[np.int32]:
 def open_store(directory: Path) -> TokenStore | None:
     """Opens a store built earlier, or returns None if it is absent, incomplete or damaged (it is then built again)."""
     try:
-        recorded = json.loads((directory / _REPORT).read_text())
-        if sha256_file(directory / _TABLE) == recorded["sha256"]:
+        if sha256_file(directory / _TABLE) == read_sealed(directory / _REPORT)["sha256"]:
             return TokenStore(directory)
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ModelError, pa.ArrowInvalid):
         pass
     return None
 
@@ -175,7 +176,7 @@ def build_store(
             raise _arrow_fault(directory, error) from error
         _check_usable(corpus, report)
         record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name, "report": asdict(report)}
-        write_file(staged / _REPORT, json_bytes(record))
+        write_file(staged / _REPORT, json_bytes(sealed(record)))
     return TokenStore(directory)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ...configs import RunConfig, load_config, parse_config, render_config
 from ...data.errors import ModelError, UsageError
 from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
-from ...data.untrusted import refuse_links
+from ...data.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import checkpoint_name, checkpoint_step, damage, read_state
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class RunDirectory:
         self.finish_request = self.path / "finish-request.json"
         self.setup = self.path / "setup.json"
         self.learning_curve = self.path / "learning_curve.png"
-        self.metrics = LineLog(self.path / "metrics.jsonl")
-        self.timing = LineLog(self.path / "timing.jsonl")
+        self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
+        self.timing = LineLog(self.path / "timing.jsonl", is_timing)
         self._checkpoints = self.path / "checkpoints"
         self._damage: dict[Path, str] = {}
         """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
@@ -353,3 +353,24 @@ def _differences(before: RunConfig, now: RunConfig, free: Mapping[str, set[str]]
         for key, value in keys.items()
         if then[section][key] != value and key not in free.get(section, set())
     ]
+
+
+_FIGURES = {"train": ("loss",), "validation": ("loss", "score")}
+"""What a line of metrics.jsonl says at least, by its kind."""
+
+
+def is_metric(record: dict[str, Any]) -> bool:
+    """Whether an object is one that tfm writes to metrics.jsonl: figures of a step."""
+    figures = {name: value for name, value in record.items() if not isinstance(value, str)}
+    wanted = {*_FIGURES.get(str(record.get("kind")), ("kind",)), *(["exact"] if "bleu" in record else [])}
+    return is_timing(figures) and figures.keys() >= wanted
+
+
+def is_timing(record: dict[str, Any]) -> bool:
+    """Whether an object is one that tfm writes to timing.jsonl: numbers, one of which is a step."""
+    numbers = all(type(value) is float or _is_count(value) for value in record.values())
+    return numbers and _is_count(record.get("step"))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_INTEGER

@@ -37,6 +37,11 @@ class RunLog:
             progress: Where training stands.
             max_steps: Updates in all, if that is known.
         """
+        if progress.step >= self._config.log_every and not self._run.metrics.path.exists():
+            self._reporter.warn(
+                f"{self._run.metrics.path} is not there any more: it begins anew after step {progress.step:,}; the"
+                " model does not depend on it"
+            )
         for log in (self._run.metrics, self._run.timing):
             damaged = log.keep(lambda record: _happened(record, progress))
             if damaged:

@@ -20,8 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from ...data.errors import ModelError, UsageError
-from ...data.files import replace_json
-from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from ...data.files import read_sealed, replace_json, sealed
 from ..reporter import Reporter
 from ..training.config import TrainingConfig, parse_duration
 from ..training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to
@@ -145,8 +144,9 @@ class Plan:
     def _decided(self, step: int, max_time: str) -> int | None:
         """What the time limit came to at an earlier start; None if that has still to be measured."""
         if self._run.plan.exists():
-            decided = parse_object(read_plain(self._run.plan, MAX_JSON_BYTES), self._run.plan)
-            if not isinstance(decided.get("max_time"), str) or type(decided.get("max_steps")) is not int:
+            decided = read_sealed(self._run.plan)
+            known = decided.keys() == {"max_time", "max_steps"}
+            if not known or not isinstance(decided["max_time"], str) or type(decided["max_steps"]) is not int:
                 raise ModelError(f"{self._run.plan} is damaged: it does not say how many steps the time was; remove it")
             if decided["max_time"] == max_time:
                 return decided["max_steps"]
@@ -289,4 +289,4 @@ class Plan:
 
     def _write(self, fitting: int) -> None:
         """Remembers what the time limit comes to; a number of steps that is configured may end the run before that."""
-        replace_json(self._run.plan, {"max_time": self._config.max_time, "max_steps": fitting})
+        replace_json(self._run.plan, sealed({"max_time": self._config.max_time, "max_steps": fitting}))

@@ -63,7 +63,7 @@ def verdict(
 def _quality(best: dict[str, Any]) -> str:
     """The best score in words."""
     if "bleu" in best:
-        words = next(words for below, words in BLEU_IN_WORDS if best["bleu"] < below)
+        words = next((words for below, words in BLEU_IN_WORDS if best["bleu"] < below), BLEU_IN_WORDS[-1][1])
         exact = f"; {best['exact']:.0f} % come out exactly as in the references" if best["exact"] >= 20 else ""
         return f"on sentences like those of the validation set: {words} (BLEU {best['bleu']:.1f}, greedy){exact}"
     if "ppl_per_byte" in best:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tfm.data import files
-from tfm.data.errors import EnvironmentFault
+from tfm.data.errors import EnvironmentFault, ModelError
 from tfm.data.files import (
     BinaryOutputFile,
     DirectoryLock,
@@ -21,10 +21,12 @@ from tfm.data.files import (
     OutputFile,
     json_bytes,
     make_directory,
+    read_sealed,
     remove_debris,
     remove_tree,
     replace_file,
     replace_json,
+    sealed,
     sha256_bytes,
     sha256_file,
     staged_directory,
@@ -270,10 +272,39 @@ def test_damaged_lines_are_counted_and_the_file_is_kept_aside(log: LineLog) -> N
     assert log.keep(lambda record: True) == 0
 
 
+def test_an_object_that_the_log_cannot_have_counts_as_damage(tmp_path: Path) -> None:
+    log = LineLog(tmp_path / "metrics.jsonl", lambda record: "step" in record)
+    log.append({"step": 1})
+    log.append({"stop": 2})
+    assert log.records() == [{"step": 1}]
+    assert log.keep(lambda record: True) == 1
+
+
 def test_log_that_is_not_there(tmp_path: Path) -> None:
     log = LineLog(tmp_path / "metrics.jsonl")
     log.keep(lambda record: True)
     assert log.records() == [] and not log.path.exists()
+
+
+# JSON with a hash of itself
+
+
+def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
+    replace_json(tmp_path / "plan.json", sealed({"max_steps": 5, "text": "ä"}))
+    assert read_sealed(tmp_path / "plan.json") == {"max_steps": 5, "text": "ä"}
+
+
+def test_what_an_earlier_tfm_wrote_has_no_hash(tmp_path: Path) -> None:
+    replace_json(tmp_path / "plan.json", {"max_steps": 5})
+    assert read_sealed(tmp_path / "plan.json") == {"max_steps": 5}
+
+
+def test_one_changed_character_of_what_was_sealed_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    replace_json(path, sealed({"max_steps": 512}))
+    path.write_bytes(path.read_bytes().replace(b"512", b"513"))
+    with pytest.raises(ModelError, match=r"plan\.json is damaged: it is not what tfm wrote"):
+        read_sealed(path)
 
 
 # Results

@@ -175,6 +175,14 @@ def test_damaged_store_is_not_opened(
     assert open_store(tmp_path / "store") is None
 
 
+def test_a_report_with_another_number_is_noticed(tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer) -> None:
+    report = build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY).report
+    path = tmp_path / "store" / "report.json"
+    changed = path.read_text().replace(f'"kept": {report.kept}', f'"kept": {report.kept + 1}')
+    path.write_text(changed)
+    assert open_store(tmp_path / "store") is None
+
+
 def test_absent_store_is_not_opened(tmp_path: Path) -> None:
     assert open_store(tmp_path / "nowhere") is None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.tiny_run import Recorder
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
@@ -339,3 +340,34 @@ def test_a_run_that_finds_its_length_finds_the_same_one_wherever_it_is_stopped(t
                 shutil.rmtree(checkpoint)
         train_tiny(again, **PATIENT)
         assert fingerprint(again, result.step) == fingerprint(whole, result.step)
+
+
+def test_a_lost_log_is_told_and_begins_anew(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+    run, reporter = tmp_path / "run", Recorder()
+    train_tiny(run, max_steps=16)
+    (run / "metrics.jsonl").unlink()
+    train_tiny(run, reporter=reporter)
+    assert any("metrics.jsonl is not there any more: it begins anew after step 16" in text for text in reporter.warned)
+    assert fingerprint(run)["model.safetensors"] == fingerprint(uninterrupted)["model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"step": "3", "kind": "train", "loss": 1.0}',
+        '{"step": 3, "kind": "train"}',
+        '{"step": 3, "kind": "validation", "loss": [1], "score": 2.0}',
+        '{"step": 3, "kind": "validation", "loss": 1.0, "score": 2.0, "bleu": 99.0}',
+        '{"step": 1' + "0" * 30 + ', "kind": "train", "loss": 1.0}',
+        '{"step": 3, "kind": "other", "loss": 1.0}',
+        '{"step": true, "kind": "train", "loss": 1.0}',
+    ],
+)
+def test_a_line_that_tfm_does_not_write_is_not_read(line: str, tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(line + "\n")
+    assert RunDirectory(tmp_path).metrics.records() == []
+
+
+def test_lines_that_tfm_writes_are_read(uninterrupted: Path) -> None:
+    for name, log in (("metrics", RunDirectory(uninterrupted).metrics), ("timing", RunDirectory(uninterrupted).timing)):
+        assert len(log.records()) == len((uninterrupted / f"{name}.jsonl").read_text().splitlines()) > 3

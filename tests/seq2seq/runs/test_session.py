@@ -1,6 +1,5 @@
 """The course of a run: what happens between two updates, and in which order."""
 
-import json
 import math
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from helpers.fixed_batches import FixedBatches, batch, build_model, make_trainer
 from helpers.tiny_run import Recorder
 
 from tfm.data.errors import Interrupted, InterruptedAtOnce, TrainingDiverged
+from tfm.data.files import read_sealed
 from tfm.seq2seq.runs import plan as plan_module
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import PLAN_STEP, Plan
@@ -51,7 +51,7 @@ def test_a_time_limit_is_turned_into_steps_and_nothing_is_saved_before(
     session.run()
     assert session.progress.step == PLAN_STEP + 5
     assert saved == [PLAN_STEP, PLAN_STEP + 5]
-    assert json.loads((tmp_path / "plan.json").read_text()) == {"max_time": "1h", "max_steps": PLAN_STEP + 5}
+    assert read_sealed(tmp_path / "plan.json") == {"max_time": "1h", "max_steps": PLAN_STEP + 5}
 
 
 def test_a_validation_left_at_once_saves_nothing(tmp_path: Path) -> None:
