@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from helpers.command import TFM
+
 TESTS = Path(__file__).parent.parent
 _POLL = 0.001
 """Seconds between two looks at whether a process has ended."""
@@ -58,11 +60,13 @@ class Job:
     def __init__(self, server: "ForkServer", pid: int, folder: Path) -> None:
         self.pid, self._server, self._folder = pid, server, folder
         self._began = time.monotonic()
+        self._status: int | None = None
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """Sends a signal to it and to its children. Nothing happens if they have ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+    def kill(self, number: int = signal.SIGKILL, *, alone: bool = False) -> None:
+        """Sends a signal to it and to its children, or to it alone. Nothing happens if it is known to have ended."""
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                (os.kill if alone else os.killpg)(self.pid, number)
 
     def wait(self, seconds: float = 120) -> Ended:
         """Waits until it ends.
@@ -81,7 +85,9 @@ class Job:
 
     def ended(self, seconds: float = 0) -> int | None:
         """Its exit code, or minus the signal that killed it; None if it has not ended within so many seconds."""
-        return self._server.ask({"wait": self.pid, "seconds": seconds})["status"]
+        if self._status is None:
+            self._status = self._server.ask({"wait": self.pid, "seconds": seconds})["status"]
+        return self._status
 
     def _read(self, name: str) -> bytes:
         path = self._folder / name
@@ -185,6 +191,11 @@ def tfm(*arguments: str) -> None:
 
     sys.argv = ["tfm", *arguments]
     main()
+
+
+def installed(*arguments: str) -> None:
+    """The console script as a program of its own, which imports everything anew."""
+    os.execv(TFM, [str(TFM), *arguments])
 
 
 def _named(function: str) -> Callable[..., None]:
