@@ -39,16 +39,16 @@ MACHINES: list[Settings] = [
     {"tokenizer": {"separate": True}, "model": {"tie_embeddings": False}},
     {"training": PATIENT},
     {"model": ENCODER, "training": {"objective": "masked_lm", "best_metric": "loss"}},
-    {"training": {"optimizer": "muon", "max_steps": 33}},
+    {"training": {"optimizer": "muon", "max_steps": 73}},
     {"training": {"early_stopping": 1, "best_metric": "exact", "ema_decay": 0.0}},
-    {"model": {"norm_order": "post"}, "training": {"max_steps": 35, "schedule": "cosine"}},
+    {"model": {"norm_order": "post"}, "training": {"max_steps": 75, "schedule": "cosine"}},
 ]
 CADENCE: Settings = {
     "tokenizer": {"type": "bpe"},
     "training": {
         "precision": "fp32",
-        "max_steps": 40,
-        "validate_every": 12,
+        "max_steps": 80,
+        "validate_every": 20,
         "checkpoint_every": 3,
         "keep_checkpoints": 2,
     },
@@ -100,14 +100,14 @@ class Victim:
         self.in_saves += any(name.endswith(PARTIAL) for name in _names(self.folder))
 
     def _anywhere(self, job: Job) -> str:
-        """Waits for any moment of the run; earlier ones more often, so that the next kills find something left."""
-        seconds = self.whole * (0.2 * self.random.random() if self.finished else self.random.random() ** 2)
+        """Waits for any moment of the next half of the run, so that the next kills find something left."""
+        seconds = self.whole * self.random.random() * (0.2 if self.finished else 0.5)
         job.ended(seconds)
         return f"after {seconds:.3f} s"
 
     def _at_a_save(self, job: Job) -> str:
         """Waits until the first or the second save of this start, or what it removes, is under way."""
-        wanted, delay = self.random.choice((1, 2)), 0.03 * self.random.random()
+        wanted, delay = self.random.choice((1, 2)), 0.03 * self.random.random() ** 2
         seen, last = set[str](), time.monotonic() + 20 * self.whole
         while len(seen) < wanted and job.ended() is None and time.monotonic() < last:
             seen |= {name for name in _names(self.folder) if name.endswith(PARTIAL)}
@@ -128,7 +128,7 @@ def test_a_run_that_is_killed_again_and_again_is_the_one_that_was_not(
     kills = in_saves = 0
     runs, each = share(1, RUNS // GROUPS), share(2, KILLS)
     for number in range(group, group + runs * GROUPS, GROUPS):
-        victim, expected = _victim(number, server, corpus_files, tmp_path / str(number))
+        victim, expected = _victim(number, server, corpus_files, tmp_path / str(number), share({"max_steps": 24}, {}))
         while victim.kills < each:
             victim.attempt()
             assert len(victim.story) <= 5 * each, f"it hardly lives: {victim}"
@@ -141,10 +141,14 @@ def test_a_run_that_is_killed_again_and_again_is_the_one_that_was_not(
     tell(f"{kills:,} kills over {runs} runs, {in_saves} of them in the middle of a save: 0 differences")
 
 
-def _victim(number: int, server: ForkServer, corpus: Path, folder: Path) -> tuple[Victim, dict[str, str]]:
+def _victim(
+    number: int, server: ForkServer, corpus: Path, folder: Path, shorter: Settings
+) -> tuple[Victim, dict[str, str]]:
     """A run that has not begun, and what it is to come to."""
     ranks = 2 if number in (11, 42, 64, 83) else 1
-    settings = merge(merge(CADENCE, MACHINES[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks}})
+    settings = merge(
+        merge(CADENCE, MACHINES[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
+    )
     whole = server.run(*command(folder / "whole", corpus, settings), cwd=folder / "whole")
     assert whole.code == 0, whole.said
     arguments = command(folder / "killed", corpus, settings)

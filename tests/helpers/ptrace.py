@@ -83,9 +83,9 @@ def follow(work: Callable[[], None], kill_before: int = 0) -> list[int]:
 
 
 def telling(calls: list[int]) -> list[int]:
-    """Of the calls of a work those before which a kill tells most: one in the midst, each rename, what follows it."""
+    """Of the calls of a work those before which a kill tells most: the renames, and what is around them."""
     renames = [call for call, number in enumerate(calls, 1) if number in _RENAMES]
-    return sorted({len(calls) // 3, *renames, *(call + 1 for call in renames)})
+    return sorted({len(calls) // 3, *renames, *(call + 1 for call in renames), len(calls) - 5})
 
 
 def _be_followed(work: Callable[[], None]) -> None:
