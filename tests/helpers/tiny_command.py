@@ -41,7 +41,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
     run = folder / RUN
     names = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()} - _NOT_COMPARED
     hashes = {name: sha256_file(run / name) for name in sorted(names)}
-    return hashes | {_CLOCKS: str([record["step"] for record in records(run / _CLOCKS)])}
+    clocks = records(run / _CLOCKS) if (run / _CLOCKS).exists() else []
+    return hashes | {_CLOCKS: str([record["step"] for record in clocks])}
 
 
 def differences(found: dict[str, str], expected: dict[str, str]) -> list[str]:
