@@ -279,11 +279,12 @@ def _poison(
     saved = _check_all_is_finite(folder, what)
     assert ended.code in (0, 6) and "Traceback" not in ended.said, what
     if ended.code == 0:
-        assert (told["place"] in PASSING and told["updates"] < 3) or told["step"] + told["updates"] > 24, what
+        assert told["place"] in PASSING and min(told["updates"], 25 - told["step"]) < 3, what
         return True
     (line,) = (line for line in ended.said.splitlines() if "training diverged" in line)
     step = re.search(r"diverged at step (\d+)", line)
-    assert step is not None and told["step"] <= int(step[1]) <= told["step"] + 4, what
+    assert step is not None, what
+    assert told["step"] <= int(step[1]) <= told["step"] + POISONED["training"]["validate_every"], what
     assert (f"Last good checkpoint: step {saved[-1]}" in line) if saved else "Last good" not in line, what
     again = train(server, folder, corpus, settings)
     assert again.code == 0, (what, again.said)
