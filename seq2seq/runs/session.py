@@ -146,8 +146,9 @@ class Session:
             self._save()
             raise
         score, loss = (None, None) if result is None else (result["score"], result.get("loss"))
-        if loss is not None and not math.isfinite(loss):
-            raise diverged(f"step {progress.step:,}", "the validation gave no finite loss", self.config)
+        for name, figure in (("loss", loss), ("score", score)):
+            if figure is not None and not math.isfinite(figure):
+                raise diverged(f"step {progress.step:,}", f"the validation gave no finite {name}", self.config)
         progress.count_validation(score, loss, self.config.early_stopping)
         if result is not None:
             self.hooks.log({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result})

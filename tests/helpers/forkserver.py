@@ -3,6 +3,7 @@
 Such a command differs from a typed one in one thing: its imports are done. It has one thread, and dies with the server.
 """
 
+import atexit
 import contextlib
 import gc
 import json
@@ -12,13 +13,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NoReturn
+
+from helpers.command import TFM
 
 TESTS = Path(__file__).parent.parent
 _POLL = 0.001
@@ -58,11 +63,13 @@ class Job:
     def __init__(self, server: "ForkServer", pid: int, folder: Path) -> None:
         self.pid, self._server, self._folder = pid, server, folder
         self._began = time.monotonic()
+        self._status: int | None = None
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """Sends a signal to it and to its children. Nothing happens if they have ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+    def kill(self, number: int = signal.SIGKILL, *, alone: bool = False) -> None:
+        """Sends a signal to it and to its children, or to it alone. Nothing happens if it is known to have ended."""
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                (os.kill if alone else os.killpg)(self.pid, number)
 
     def wait(self, seconds: float = 120) -> Ended:
         """Waits until it ends.
@@ -81,7 +88,9 @@ class Job:
 
     def ended(self, seconds: float = 0) -> int | None:
         """Its exit code, or minus the signal that killed it; None if it has not ended within so many seconds."""
-        return self._server.ask({"wait": self.pid, "seconds": seconds})["status"]
+        if self._status is None:
+            self._status = self._server.ask({"wait": self.pid, "seconds": seconds})["status"]
+        return self._status
 
     def _read(self, name: str) -> bytes:
         path = self._folder / name
@@ -187,6 +196,11 @@ def tfm(*arguments: str) -> None:
     main()
 
 
+def installed(*arguments: str) -> None:
+    """The console script as a program of its own, which imports everything anew."""
+    os.execv(TFM, [str(TFM), *arguments])
+
+
 def _named(function: str) -> Callable[..., None]:
     module, name = function.split(":")
     return getattr(import_module(module), name)
@@ -238,10 +252,33 @@ def _serve(requests: IO[bytes], answers: int) -> None:
                 _become(request)
                 if request["before"]:
                     _named(request["before"])(request["told"])
-                _named(request["function"])(*request["arguments"])
-                return
+                _call(request)
             answer = {"pid": pid}
         os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def _call(request: dict[str, Any]) -> NoReturn:
+    """Calls the function and ends the process as Python does, but leaves the modules as they are.
+
+    To clear them away would copy all their pages into this process first, which takes longer than most commands.
+    """
+    code: Any = 0
+    try:
+        _named(request["function"])(*request["arguments"])
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except OSError:
+        code = 120
+    os._exit(code)
 
 
 def _status(pid: int, seconds: float) -> int | None:

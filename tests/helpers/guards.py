@@ -158,8 +158,8 @@ GUARDS = [
     Guard(
         "a validation without a finite loss ends the run",
         "seq2seq/runs/session.py",
-        "        if loss is not None and not math.isfinite(loss):",
-        "        if False:",
+        "            if figure is not None and not math.isfinite(figure):",
+        "            if False:",
         "tests/seq2seq/runs/test_session.py::test_a_validation_without_a_finite_loss_ends_the_run_unsaved",
     ),
     Guard(

@@ -154,12 +154,14 @@ def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp
     assert (session.progress.lowest_loss_step, session.progress.falling_since) == (30, 40)
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_validation_without_a_finite_loss_ends_the_run_unsaved(tmp_path: Path, loss: float) -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("figure", ["loss", "score"])
+def test_a_validation_without_a_finite_loss_ends_the_run_unsaved(tmp_path: Path, figure: str, value: float) -> None:
     saved: list[int] = []
-    hooks = Hooks(validate=lambda: {"score": 50.0, "loss": loss}, save=lambda: saved.append(1))
+    figures = {"score": 50.0, "loss": 1.0, figure: value}
+    hooks = Hooks(validate=lambda: figures, save=lambda: saved.append(1))
     session = make_session(tmp_path, hooks, max_steps=9)
-    with pytest.raises(TrainingDiverged, match="the validation gave no finite loss; try a new --run with --set"):
+    with pytest.raises(TrainingDiverged, match=f"the validation gave no finite {figure}; try a new --run with --set"):
         session.validate_and_save()
     assert saved == [] and session.progress.best_score is None
 
