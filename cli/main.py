@@ -41,6 +41,9 @@ app = typer.Typer(
 
 
 for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
+    for annotation in command.__annotations__.values():
+        for option in getattr(annotation, "__metadata__", ()):
+            option.readable = False  # whether a file can be read is said by what reads it, in words of its own
     app.command()(command)
 
 

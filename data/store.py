@@ -5,6 +5,7 @@ when it is opened again.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -82,7 +83,7 @@ class TokenStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.report = FilterReport(**json.loads((directory / _REPORT).read_text())["report"])
-        self._file = pa.memory_map(str(directory / _TABLE))
+        self._file = pa.memory_map(os.fsencode(directory / _TABLE))  # a name need not be UTF-8
         reader = pa.ipc.open_file(self._file)
         self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
         self.src_lengths = _lengths([block.src for block in self._blocks])
@@ -166,7 +167,7 @@ def build_store(
     ):
         try:
             with (
-                pa.OSFile(str(staged / _TABLE), "wb") as sink,
+                pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
                 pa.ipc.new_file(sink, _SCHEMA) as writer,
             ):
                 for block in _blocks(_kept(chunk, limits, report, dev_pairs, on_read) for chunk in encoded):
