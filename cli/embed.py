@@ -59,7 +59,6 @@ def embed(
     del debug
     from ..data.errors import DataError
     from ..data.reading import MAX_LINE_BYTES
-    from ..seq2seq.interrupts import Interrupts
     from .console import Console
     from .libraries import importing
     from .lines import file_lines, line_chunks
@@ -71,20 +70,19 @@ def embed(
     if output is not None and not pairs:
         check_suffix(output)
     directory = find_run(run, console)
-    with Interrupts():
-        with importing():
-            from ..seq2seq.decoding import Embedder
-            from ..seq2seq.device import keep_freed_memory
+    with importing():
+        from ..seq2seq.decoding import Embedder
+        from ..seq2seq.device import keep_freed_memory
 
-        keep_freed_memory()
-        if src is not None and tgt is not None:
-            both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}")
-            embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-            too_long = _write_similarities(embedder, both, output, console)
-        else:
-            chunks = line_chunks(text, input_, console)
-            embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-            too_long = _write_vectors(embedder, chunks, output, console)
+    keep_freed_memory()
+    if src is not None and tgt is not None:
+        both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}")
+        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+        too_long = _write_similarities(embedder, both, output, console)
+    else:
+        chunks = line_chunks(text, input_, console)
+        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+        too_long = _write_vectors(embedder, chunks, output, console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their vectors are zero")
 

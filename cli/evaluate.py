@@ -144,13 +144,13 @@ def evaluate(
         )
         return
     console.say(f"translating {len(test_set.sources):,} sentences with {directory}")
-    with nullcontext() if output is None else OutputFile(output) as stream:
-        with importing():
-            from ..seq2seq.device import keep_freed_memory
-            from ..seq2seq.evaluation.test_set import evaluate_set
-            from .results import print_result, show_sentences
+    with importing():
+        from ..seq2seq.device import keep_freed_memory
+        from ..seq2seq.evaluation.test_set import evaluate_set
+        from .results import print_result, show_sentences
 
-        keep_freed_memory()
+    keep_freed_memory()
+    with nullcontext() if output is None else OutputFile(output) as stream:
         bar = console.progress("translating", len(test_set.sources), "sentence")
         result = evaluate_set(
             directory,

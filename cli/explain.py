@@ -25,7 +25,12 @@ def explain(
     format_: Annotated[str, typer.Option("--format", metavar="NAME", help="html or text.")] = "html",
     layer: Annotated[int, typer.Option(metavar="N", min=1, help="Layer to look at first.")] = 1,
     head: Annotated[int, typer.Option(metavar="N", min=1, help="Head to look at first.")] = 1,
-    piece: Annotated[int, typer.Option(metavar="N", min=1, help="Piece of the source to look at first.")] = 1,
+    piece: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Piece to look at first. [default: the first; in one sequence that of the step]"
+        ),
+    ] = None,
     step: Annotated[int, typer.Option(metavar="N", min=1, help="Step of the output to look at first.")] = 1,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Show the sentence with each kept checkpoint, too.")
@@ -65,12 +70,12 @@ def explain(
     config = loaded.model.config
     _refuse_more("layer", layer, max(config.num_encoder_layers, config.num_decoder_layers))
     _refuse_more("head", head, config.num_heads)
-    place = Place(layer - 1, head - 1, piece - 1, step - 1)
+    place = Place(layer - 1, head - 1, None if piece is None else piece - 1, step - 1)
 
     def walk() -> str:
         run = RunDirectory(directory)
         found = explain(run, loaded, text, with_checkpoints=checkpoints, on_done=console.say)
-        _refuse_more("piece", piece, len(found.axes.get("seq") or found.axes["src"]))
+        _refuse_more("piece", piece or 1, len(found.axes.get("seq") or found.axes["src"]))
         _refuse_more("step", step, len(found.written) or 1)
         return _rendered(found, place, format_)
 

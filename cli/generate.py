@@ -49,7 +49,6 @@ def generate(
     from ..data.errors import DataError, UsageError
     from ..data.files import OutputFile
     from ..data.reading import MAX_LINE_BYTES
-    from ..seq2seq.interrupts import Interrupts
     from .console import Console
     from .libraries import importing
     from .lines import line_chunks, write_results
@@ -61,28 +60,27 @@ def generate(
         raise UsageError("give beginnings as arguments or --input, not both")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     directory = find_run(run, console)
-    with Interrupts():
-        with importing():
-            from ..seq2seq.decoding import Generator
-            from ..seq2seq.device import keep_freed_memory
+    with importing():
+        from ..seq2seq.decoding import Generator
+        from ..seq2seq.device import keep_freed_memory
 
-        sample = make_sample(drawing)
-        keep_freed_memory()
-        chunks = line_chunks(beginning, input_, console)
-        generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        as_they_were = 0
+    sample = make_sample(drawing)
+    keep_freed_memory()
+    chunks = line_chunks(beginning, input_, console)
+    generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+    as_they_were = 0
 
-        def generate_chunk(texts: list[str], first_line: int) -> list[str]:
-            nonlocal as_they_were
-            found = generator.generate(texts, search=sample, max_pieces=max_length, first_line=first_line)
-            for line, one in enumerate(found, start=first_line + 1):
-                if one.problem:
-                    console.warn(f"line {line}: {one.problem}")
-                    as_they_were += 1
-            return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
+    def generate_chunk(texts: list[str], first_line: int) -> list[str]:
+        nonlocal as_they_were
+        found = generator.generate(texts, search=sample, max_pieces=max_length, first_line=first_line)
+        for line, one in enumerate(found, start=first_line + 1):
+            if one.problem:
+                console.warn(f"line {line}: {one.problem}")
+                as_they_were += 1
+        return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-        with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-            too_long = write_results(generate_chunk, chunks, stream, console)
+    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+        too_long = write_results(generate_chunk, chunks, stream, console)
     problems: list[str] = []
     if too_long:
         problems.append(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")

@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..seq2seq.interrupts import ending_at_once
+
 
 def set_up_libraries() -> None:
     """Settings that torch's libraries read from the environment when they are loaded; the user's own stand."""
@@ -18,10 +20,14 @@ def set_up_libraries() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Around large imports: what they make stays, and searching it for garbage costs a seventh of their time."""
+    """Around large imports: what they make stays, and searching it for garbage costs a seventh of their time.
+
+    A signal ends the process there and then, so it is for a time when nothing is at stake.
+    """
     gc.disable()
     try:
-        yield
+        with ending_at_once():
+            yield
     finally:
         gc.freeze()
         gc.enable()

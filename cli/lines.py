@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from ..data.formats import refuse_known_format
-from ..data.reading import iter_raw_lines, open_bytes, refuse_foreign
+from ..data.reading import decompressed, iter_raw_lines, open_bytes
 from .console import Console
 
 CHUNK_LINES = 1000
@@ -110,10 +110,9 @@ def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[C
         size: Most lines in a chunk.
 
     Raises:
-        DataError: It cannot be read, or is not text.
-        UsageError: Its name says that its lines are no sentences.
+        DataError: It cannot be read, is not text, or has a name that says that its lines are no sentences.
     """
-    refuse_known_format(path, "its lines are not sentences; take the texts out of it first, one per line")
+    refuse_known_format(path)
     chunks = _file_chunks(path, done, size)
     first = next(chunks, [])
     return chain([first], chunks)
@@ -158,9 +157,9 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
 
     def read() -> None:
         try:
-            refuse_foreign("standard input", stream.peek(4096)[:4096])  # pyright: ignore[reportAttributeAccessIssue]
-            for line in _whole_lines(stream):
-                arrived.put(line)
+            with decompressed("standard input", stream) as text:
+                for line in _whole_lines(text):
+                    arrived.put(line)
             arrived.put(end)
         except Exception as error:  # belongs to whoever waits at the other end of the queue
             arrived.put(error)

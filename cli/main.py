@@ -1,23 +1,21 @@
 """Assembles the `tfm` command and turns errors into one line and an exit code.
 
 Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 bad or untrusted model, 5 environment
-(disk, memory, permission), 6 training diverged, 130/143 interrupted after saving, 141 closed pipe.
+(disk, memory, permission), 6 training diverged, 129/130/143 interrupted after saving, 141 closed pipe.
 
 Only typer is imported here: `tfm --help` must not wait for torch.
 """
 
-import contextlib
-import functools
-import os
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..data.errors import ClosedPipe, Interrupted, TfmError
+from ..data.errors import Interrupted, TfmError
+from ..seq2seq.interrupts import Interrupts
 from ..seq2seq.memory import is_out_of_memory
 from .check import check
+from .console import visible
 from .data import data
 from .embed import embed
 from .evaluate import evaluate
@@ -27,11 +25,12 @@ from .generate import generate
 from .info import info
 from .libraries import leave_garbage, set_up_libraries
 from .presets import presets
+from .streams import discard_stdout, set_up_streams
 from .tokenize import tokenize
 from .train import train
 from .translate import translate
 
-EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 1, 2, 5, 130
+EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 5
 
 app = typer.Typer(
     help="Train your own Transformer from text files: a translator, a language model, a sentence encoder.",
@@ -42,33 +41,11 @@ app = typer.Typer(
 )
 
 
-def _flushing(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, its output flushed before it returns, so that a closed pipe or a full disk is met here."""
-
-    @functools.wraps(command)
-    def run(**options: Any) -> None:
-        try:
-            command(**options)
-            sys.stdout.flush()
-        except KeyboardInterrupt as error:  # typer would say nothing
-            raise Interrupted("interrupted") from error
-        except BrokenPipeError as error:
-            _discard_stdout()
-            raise ClosedPipe from error
-        except OSError:
-            _discard_stdout()
-            raise
-
-    return run
-
-
-def _discard_stdout() -> None:
-    """Python flushes stdout once more when it exits; lets that go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
-    app.command()(_flushing(command))
+    for annotation in command.__annotations__.values():
+        for option in getattr(annotation, "__metadata__", ()):
+            option.readable = False  # whether a file can be read is said by what reads it, in words of its own
+    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,47 +71,33 @@ def root(
 
 
 def main() -> NoReturn:
-    """Runs the command line; the console script `tfm`."""
+    """Runs the command line."""
     debug = "--debug" in sys.argv
-    _open_what_is_closed()
-    _write_utf8()
+    set_up_streams()
     set_up_libraries()
     try:
-        code = _run()
+        with Interrupts():
+            code = _run()
     except BaseException as error:
-        if debug and not isinstance(error, SystemExit | KeyboardInterrupt):
+        if debug and not isinstance(error, SystemExit):
             import traceback
 
             traceback.print_exc()
         code = report(error)
+    discard_stdout()
     leave_garbage()
     sys.exit(code)
 
 
-def _open_what_is_closed() -> None:
-    """Opens the null device in place of standard streams that were closed (`tfm .. >&-`)."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass  # so that no other file takes the number of a standard stream
-    os.close(number)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-
-
-def _write_utf8() -> None:
-    """Makes pipes and files UTF-8 with `\\n` on every system; a terminal keeps its encoding, with `?` for the rest.
-
-    Windows, and PYTHONIOENCODING, can choose an encoding that most of the world's letters are not in.
-    """
-    stdout: Any = sys.stdout
-    if stdout.isatty():
-        stdout.reconfigure(errors="replace")
-    else:
-        stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
-
-
 def _run() -> int:
-    result = app(standalone_mode=False)
+    """Runs a command. Its output is flushed before it ends, so that a closed pipe or a full disk is met here."""
+    try:
+        result = app(standalone_mode=False)
+    except Interrupted:
+        discard_stdout()  # a pipe that is full would hold us up
+        raise
+    finally:
+        sys.stdout.flush()
     return result if isinstance(result, int) else 0
 
 
@@ -153,9 +116,6 @@ def report(error: BaseException) -> int:
         if str(error):
             _print_error(str(error))
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        _print_line("tfm: interrupted")
-        return EXIT_INTERRUPTED
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
         return EXIT_USAGE
@@ -168,8 +128,16 @@ def report(error: BaseException) -> int:
     if isinstance(error, OSError):
         _print_error(f"{error.filename or 'input/output'}: {error.strerror or error}")
         return EXIT_ENVIRONMENT
+    if (interrupt := _interrupt_before(error)) is not None:
+        return report(interrupt)
     _print_error(f"this is a bug in tfm: {type(error).__name__}: {error} (run again with --debug for a traceback)")
     return EXIT_BUG
+
+
+def _interrupt_before(error: BaseException) -> Interrupted | None:
+    """The interrupt that an error came of: an import that was cut short can fail in any way."""
+    before = error.__cause__ or error.__context__
+    return before if before is None or isinstance(before, Interrupted) else _interrupt_before(before)
 
 
 def _usage_message(error: Any) -> str:
@@ -194,6 +162,4 @@ def _print_error(message: str) -> None:
 
 
 def _print_line(line: str) -> None:
-    visible = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
-    with contextlib.suppress(OSError):  # nobody reads it
-        print(visible, file=sys.stderr)
+    print(visible(line), file=sys.stderr)

@@ -105,6 +105,7 @@ def train(
     from ..seq2seq.interrupts import Interrupts
     from ..seq2seq.runs.directory import RunDirectory, refuse_two_tokenizers
     from .console import Console
+    from .libraries import importing
     from .settings import default_run, training_settings
 
     refuse_two_tokenizers(tokenizer, init_from)
@@ -136,9 +137,10 @@ def train(
         with _moved_files_explained(directory):
             _describe(settings, directory, tokenizer, init_from, console)
         return
-    with Interrupts() as interrupts, _moved_files_explained(directory):
+    with importing():
         from ..seq2seq.runs.train import train as train_run
 
+    with Interrupts() as interrupts, _moved_files_explained(directory):
         try:
             result = train_run(
                 settings,
@@ -170,7 +172,10 @@ def _describe(
     settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: "Console"
 ) -> None:
     """Says what would be trained, and what it would take."""
-    from ..seq2seq.runs.dry_run import dry_run
+    from .libraries import importing
+
+    with importing():
+        from ..seq2seq.runs.dry_run import dry_run
 
     console.say("making a few updates, to see what they take")
     print("\n".join(dry_run(settings, run, tokenizer=tokenizer, init_from=init_from, reporter=console)))

@@ -97,7 +97,6 @@ def translate(
     from ..data.files import OutputFile
     from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
-    from ..seq2seq.interrupts import Interrupts
     from .attention import attention_file, check_attention
     from .console import Console
     from .documents import translate_document
@@ -128,42 +127,41 @@ def translate(
         console.say(document.remark)
     directory = find_run(run, console)
     faults = Faults()
-    with Interrupts():
-        with importing():
-            from ..seq2seq.decoding import Translator
-            from ..seq2seq.device import keep_freed_memory
+    with importing():
+        from ..seq2seq.decoding import Translator
+        from ..seq2seq.device import keep_freed_memory
 
-        keep_freed_memory()
-        chunks = line_chunks(text, input_, console) if document is None else ()
-        translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
-        if sampling is not None:
-            search = replace(sampling, length_penalty=search.length_penalty)
+    keep_freed_memory()
+    chunks = line_chunks(text, input_, console) if document is None else ()
+    translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+    search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
+    if sampling is not None:
+        search = replace(sampling, length_penalty=search.length_penalty)
 
-        def translations(texts: list[str], first_line: int) -> "list[Translation]":
-            return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
+    def translations(texts: list[str], first_line: int) -> "list[Translation]":
+        return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
 
-        if document is not None:
-            assert output is not None  # or it would not have been opened
-            translate_document(document, translations, output, console)
-            return
+    if document is not None:
+        assert output is not None  # or it would not have been opened
+        translate_document(document, translations, output, console)
+        return
 
-        def translate_chunk(texts: list[str], first_line: int) -> list[str]:
-            found = translations(texts, first_line)
-            faults.note(found, first_line)
-            if maps is not None:
-                maps.add(texts, found, first_line)
-            return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
+    def translate_chunk(texts: list[str], first_line: int) -> list[str]:
+        found = translations(texts, first_line)
+        faults.note(found, first_line)
+        if maps is not None:
+            maps.add(texts, found, first_line)
+        return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-        with attention_file(attention, translator) as maps:
-            # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
-            if input_ is not None and input_.is_file() and output is not None and maps is None:
-                assert translator.checkpoint is not None  # it was loaded from there
-                work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
-                too_long = _write_file(translate_chunk, input_, output, work, console)
-            else:
-                with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                    too_long = write_results(translate_chunk, chunks, stream, console)
+    with attention_file(attention, translator) as maps:
+        # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
+        if input_ is not None and input_.is_file() and output is not None and maps is None:
+            assert translator.checkpoint is not None  # it was loaded from there
+            work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
+            too_long = _write_file(translate_chunk, input_, output, work, console)
+        else:
+            with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+                too_long = write_results(translate_chunk, chunks, stream, console)
     faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")

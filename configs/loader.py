@@ -197,8 +197,17 @@ def _strictly(tree: Tree) -> RunConfig:
     """The configuration of some settings, none of them converted: '10' and true are no numbers.
 
     pydantic takes a dictionary for a dataclass in strict mode where it reads JSON, so that is what it gets.
+
+    Raises:
+        UsageError: A name in them is not UTF-8, which config.yaml could not hold.
     """
-    return _adapter().validate_json(json.dumps(tree, default=str), strict=True)
+    text = json.dumps(tree, default=str, ensure_ascii=False)
+    try:
+        document = text.encode()
+    except UnicodeEncodeError as error:
+        name = text[: error.start].rpartition('"')[2] + text[error.start :].partition('"')[0]
+        raise UsageError(f"{name} is not UTF-8; a file or folder of this name needs another one") from error
+    return _adapter().validate_json(document, strict=True)
 
 
 @cache

@@ -6,8 +6,9 @@
     ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
     ├── EnvironmentFault    5    disk, permission, memory, a missing extra; DirectoryInUse, a busy run; OutOfMemory
     ├── TrainingDiverged    6    loss or gradient no longer finite
-    ├── Interrupted   130/143    Ctrl-C or SIGTERM, after saving; InterruptedAtOnce, without
     └── ClosedPipe        141    whoever read our output has stopped reading; says nothing
+
+    Interrupted   129/130/143    a closed terminal, Ctrl-C or SIGTERM, after saving; InterruptedAtOnce, without
 
 A message is one sentence or two: what, where, and the fix. Anything else that is raised is a bug in tfm (exit code 1).
 """
@@ -73,8 +74,11 @@ class TrainingDiverged(TfmError):
     exit_code = 6
 
 
-class Interrupted(TfmError):
-    """SIGINT or SIGTERM arrived; whatever had to be saved has been saved, or the message says what is not.
+class Interrupted(BaseException):
+    """SIGINT, SIGTERM or SIGHUP arrived; whatever had to be saved has been saved, or the message says what is not.
+
+    No `Exception`, as KeyboardInterrupt is none: a signal can arrive anywhere, and libraries go on after an exception
+    that they did not expect.
 
     Args:
         signal_number: The signal received; the exit code is 128 plus that number.

@@ -34,8 +34,8 @@ _COMPRESSED: dict[bytes, Callable[..., Any]] = {
     b"(\xb5/\xfd": _open_zstd,
 }
 _FOREIGN = {
-    b"PK\x03\x04": "a zip archive (a .docx or .xlsx, perhaps)",
-    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive (a .docx or .xlsx, perhaps); take the text out of it first",
+    b"%PDF": "a PDF document; take the text out of it first",
     b"\x80\x02": "a pickle file",
     b"PAR1": "a Parquet file; give it to --data",
     b"ARROW1": "an Arrow file; give it to --data",
@@ -130,20 +130,38 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
         DataError: Missing, a directory, no permission, a damaged archive, or no text where it should be.
     """
     try:
-        with open(path, "rb") as file:  # once, and peeked into: a pipe cannot be read twice
-            head = file.peek(4096)
-            opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
-            if opener is None:
-                if text:
-                    refuse_foreign(str(path), head)
-                yield file
-            else:
-                with opener(file) as decompressed:
-                    yield decompressed
+        with open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
+            yield content
     except FileNotFoundError as error:
         raise MissingFile(path, _did_you_mean(path)) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[IO[bytes]]:
+    """The content of an open file, decompressed if its first bytes say so. It is peeked into: a pipe is read only once.
+
+    Args:
+        name: What it is called.
+        file: The file, buffered.
+        text: As for `open_bytes`.
+
+    Raises:
+        DataError: A damaged archive, or no text where it should be.
+    """
+    head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
+    opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
+    if opener is None:
+        if text:
+            refuse_foreign(name, head)
+        yield file
+        return
+    try:
+        with opener(file) as content:
+            yield content
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _likely_encoding(raw: bytes) -> str:

@@ -4,6 +4,7 @@ A store is a directory, `cache/<key>/` in the run: disposable, built aside, rena
 when it is opened again.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -84,7 +85,7 @@ class TokenStore:
         recorded = read_sealed(directory / _REPORT)["report"]
         check_fields(recorded, FilterReport, directory / _REPORT)
         self.report = FilterReport(**recorded)
-        self._file = pa.memory_map(str(directory / _TABLE))
+        self._file = pa.memory_map(os.fsencode(directory / _TABLE))  # a name need not be UTF-8
         reader = pa.ipc.open_file(self._file)
         self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
         self.src_lengths = _lengths([block.src for block in self._blocks])
@@ -167,7 +168,7 @@ def build_store(
     ):
         try:
             with (
-                pa.OSFile(str(staged / _TABLE), "wb") as sink,
+                pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
                 pa.ipc.new_file(sink, _SCHEMA) as writer,
             ):
                 for block in _blocks(_kept(chunk, limits, report, dev_pairs, on_read) for chunk in encoded):

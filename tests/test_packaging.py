@@ -53,7 +53,7 @@ def test_the_wheel_installs_one_import_package_and_one_command(wheel: Path) -> N
     roots = {name.split("/")[0] for name in names}
     assert roots == {"tfm", next(root for root in roots if root.endswith(".dist-info"))}
     entry_points = zipfile.ZipFile(wheel).read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
-    assert entry_points.split() == ["[console_scripts]", "tfm", "=", "tfm.cli.main:main"]
+    assert entry_points.split() == ["[console_scripts]", "tfm", "=", "tfm.cli.__main__:main"]
 
 
 def test_the_wheel_holds_every_module_and_preset(wheel: Path) -> None:

@@ -6,7 +6,7 @@ Two text files side by side (`lines.py`) are no SPEC, so they are not in the tab
 
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from .arrow import ARROW
 from .csv import CSV
 from .disk import DISK
@@ -38,22 +38,28 @@ NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
     ".json",
     ".docx",
     ".xlsx",
+    ".odt",
+    ".pdf",
+    ".zip",
 }
 """Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
 
+_TAKE_OUT = "its lines are not sentences; take the texts out of it first, one per line"
 
-def refuse_known_format(path: Path, instead: str) -> None:
+
+def refuse_known_format(path: Path, instead: str = _TAKE_OUT) -> None:
     """Refuses a file whose lines would be taken for sentences and are none.
 
     Args:
         path: The file.
-        instead: What to do with it.
+        instead: What to do with it, if it is a file of pairs.
 
     Raises:
-        UsageError: Its name says that it has a format of its own.
+        DataError: Its name says that it has a format of its own.
     """
-    if suffix_of(path) in NOT_LINES:
-        raise UsageError(f"{path} is not plain text: {instead}")
+    suffix = suffix_of(path)
+    if suffix in NOT_LINES:
+        raise DataError(f"{path} is not plain text: {instead if suffix in SUFFIXES else _TAKE_OUT}")
 
 
 def format_of(spec: str) -> Format:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...configs import RunConfig
-from ...data.errors import InterruptedAtOnce, OutOfMemory, TfmError, TrainingDiverged, UsageError
+from ...data.errors import Interrupted, InterruptedAtOnce, OutOfMemory, TfmError, TrainingDiverged, UsageError
 from ..decoding.config import DecodingConfig
 from ..device import describe_precision, own_device, pick_device, processor_name
 from ..export.limits import why_not_exportable
@@ -136,7 +136,7 @@ class Leader:
                 self._run_session(validate_first=init_from is not None and self.saved is None)
             except (TrainingDiverged, InterruptedAtOnce, OutOfMemory):
                 raise  # followers diverge by themselves; in the other cases they may be in the middle of an update
-            except TfmError:
+            except (TfmError, Interrupted):
                 self.ranks.stop()
                 raise
             self.ranks.stop()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import TINY_FLAGS, Tfm, error_of, write_lines
+from helpers.forkserver import without_privileges
 
 Spoil = Callable[[Path], object]
 FILES = ["--src", "train.en", "--tgt", "train.de"]
@@ -69,6 +70,14 @@ def test_bad_lines_can_be_skipped_in_pairs(tfm: Tfm, corpus: Path) -> None:
     done = tfm("train", *FILES, "--run", "r", "--max-steps", 1, *TINY_FLAGS, "--set", "data.bad_lines=skip")
     assert done.returncode == 0, error_of(done)
     assert "dropped: 1 empty" in error_of(done)
+
+
+@pytest.mark.parametrize("arguments", [["data", "--src", "locked"], ["translate", "--input", "locked"]])
+def test_a_file_that_may_not_be_read(tfm: Tfm, tiny_run: Path, tmp_path: Path, arguments: list[str]) -> None:
+    write_lines(tmp_path / "locked", ["one"]).chmod(0)
+    more = ["--tgt", "locked"] if "data" in arguments else ["--run", tiny_run]
+    done = tfm(*arguments, *more, preexec_fn=without_privileges)
+    assert (done.returncode, error_of(done)) == (3, "tfm: error: cannot read locked: Permission denied\n")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

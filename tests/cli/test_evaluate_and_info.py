@@ -172,7 +172,7 @@ def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
         (["--hyp", "good", "--tgt", "ref", "--device", "cpu"], 2, "it cannot be combined with --device"),
         (["--hyp", "good", "--hyp", "good", "--tgt", "ref", "--metric", "wer"], 2, "there is no test for wer"),
         (["--hyp", "good"], 2, "give the references: --tgt, or --data"),
-        (["--hyp", "app.po", "--tgt", "ref"], 2, "app.po is not plain text: --hyp takes outputs line by line"),
+        (["--hyp", "app.po", "--tgt", "ref"], 3, "app.po is not plain text: --hyp takes outputs line by line"),
     ]:
         done = tfm("evaluate", *arguments)
         assert done.returncode == code, error_of(done)

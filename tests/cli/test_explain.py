@@ -14,7 +14,7 @@ def test_a_page(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     assert re.search(r"page\.html: \d\.\d MB", error_of(done))
     data, arrays = read_page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert data["text"] == "one two three"
-    assert data["begin"] == {"layer": 0, "head": 1, "token": 0, "step": 0}
+    assert data["begin"] == {"layer": 0, "head": 1, "token": None, "step": 0}
     assert len(arrays) > 50 and data["snapshots"]
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -169,19 +170,31 @@ def test_the_module_runs_too(tmp_path: Path) -> None:
     assert done.stdout.startswith(b"tfm ")
 
 
-def test_ctrl_c_is_said_whatever_the_command(
-    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("library", ["lets it through", "says that it cannot be imported"])
+def test_a_signal_is_said_whatever_the_command(
+    number: signal.Signals,
+    library: str,
+    tiny_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        try:
+            signal.raise_signal(number)
+        except BaseException:
+            signal.raise_signal(number)  # a terminal that closes sends two
+            if library == "lets it through":
+                raise
+            raise ImportError("cannot import name") from None
 
     monkeypatch.setattr("tfm.cli.runs.find_run", interrupt)
     monkeypatch.setattr("tfm.cli.main.leave_garbage", lambda: None)
     monkeypatch.setattr(sys, "argv", ["tfm", "evaluate", "--run", str(tiny_run)])
     with pytest.raises(SystemExit) as caught:
         main()
-    assert caught.value.code == 130
-    assert "tfm: interrupted" in capsys.readouterr().err
+    assert caught.value.code == 128 + number
+    assert capsys.readouterr().err == "tfm: interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_file_of_a_known_format_is_not_translated_line_by_line(
 ) -> None:
     write_lines(tmp_path / name, ['msgid "one"'])
     done = tfm("translate", "--run", tiny_run, "--input", name, "--output", "out.txt")
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert f"{name} is not plain text: its lines are not sentences" in error_of(done)
     assert not (tmp_path / "out.txt").exists()
 

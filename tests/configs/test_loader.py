@@ -494,3 +494,8 @@ def test_of_two_thousand_misspelt_keys_the_right_one_is_named_for_95_percent() -
             caught.value
         )
     assert right >= 0.95 * count, right / count
+
+
+def test_a_name_that_is_not_utf8_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^dir/a\udcff\.en is not UTF-8; a file or folder of this name"):
+        parse_config({"data": {"src": ["ä", "dir/a\udcff.en"], "tgt": ["b", "c"]}})

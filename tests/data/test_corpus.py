@@ -102,16 +102,22 @@ def test_a_file_with_a_sign_in_its_name_is_no_weight(write: Write) -> None:
     assert open_spec(str(write("x=3.tsv", "a\tb\n")), DataConfig()).count() == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["app.po", "memory.tmx", "a.xlf", "pairs.csv", "subtitles.srt", "PAIRS.JSONL.gz", "a.pot", "a.xml"]
-)
-def test_a_file_of_a_known_format_is_never_taken_for_lines(write: Write, name: str) -> None:
+@pytest.mark.parametrize("name", ["app.po", "memory.tmx", "a.xlf", "pairs.csv", "PAIRS.JSONL.gz"])
+def test_a_file_of_pairs_is_never_taken_for_lines(write: Write, name: str) -> None:
     path, other = str(write(name, "a\n")), str(write("a.txt", "b\n"))
     for src, tgt in ((path, other), (other, path)):
-        with pytest.raises(UsageError, match="is not plain text: it holds both sides; give it to --data"):
+        with pytest.raises(DataError, match="is not plain text: it holds both sides; give it to --data"):
             open_corpus(DataConfig(src=[src], tgt=[tgt]))
-    with pytest.raises(UsageError, match="is not plain text: a language model learns from plain text"):
+    with pytest.raises(DataError, match="is not plain text: a language model learns from plain text"):
         open_corpus(DataConfig(text=[path]))
+
+
+@pytest.mark.parametrize("name", ["subtitles.srt", "a.pot", "a.xml", "a.json", "text.docx", "texts.zip"])
+def test_a_file_without_pairs_is_not_said_to_have_them(write: Write, name: str) -> None:
+    path = str(write(name, "a\n"))
+    for config in (DataConfig(src=[path], tgt=[path]), DataConfig(text=[path])):
+        with pytest.raises(DataError, match="is not plain text: its lines are not sentences; take the texts out"):
+            open_corpus(config)
 
 
 def numbered(count: int, word: str) -> Corpus:

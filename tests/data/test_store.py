@@ -1,5 +1,6 @@
 """The store: what goes in comes out, what is dropped is counted, and what is damaged is not opened."""
 
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -253,3 +254,10 @@ def test_files_that_are_usually_incomplete_may_be(tmp_path: Path, tokenizer: Tok
         build_store(tmp_path / "lines", Corpus("lines", "1", lambda: iter(pairs)), tokenizer, ROOMY)
     messages = Corpus("app.po", "2", lambda: iter(pairs), incomplete=True)
     assert len(build_store(tmp_path / "messages", messages, tokenizer, ROOMY)) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are UTF-8, or UTF-16")
+def test_the_name_of_a_directory_need_not_be_utf8(tmp_path: Path, toy_corpus: Corpus, tokenizer: Tokenizer) -> None:
+    store = build_store(tmp_path / "a\udcff", toy_corpus, tokenizer, ROOMY)
+    reopened = open_store(tmp_path / "a\udcff")
+    assert reopened is not None and rows_of(reopened) == rows_of(store)

@@ -33,13 +33,25 @@ Tfm = Callable[..., Completed]
 
 
 def run_command(
-    *arguments: object, cwd: Path, stdin: bytes = b"", env: dict[str, str] | None = None, timeout: float = 240
+    *arguments: object,
+    cwd: Path,
+    stdin: bytes = b"",
+    env: dict[str, str] | None = None,
+    timeout: float = 240,
+    preexec_fn: Callable[[], None] | None = None,
 ) -> Completed:
     """Runs `tfm` with arguments and bytes on stdin."""
     command = [str(TFM), *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
     return subprocess.run(
-        command, cwd=cwd, input=stdin, env=environment, capture_output=True, timeout=timeout, check=False
+        command,
+        cwd=cwd,
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+        preexec_fn=preexec_fn,
     )
 
 

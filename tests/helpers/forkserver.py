@@ -190,7 +190,7 @@ class ForkServer:
 
 def tfm(*arguments: str) -> None:
     """The console script."""
-    from tfm.cli.main import main
+    from tfm.cli.__main__ import main
 
     sys.argv = ["tfm", *arguments]
     main()
@@ -199,6 +199,33 @@ def tfm(*arguments: str) -> None:
 def installed(*arguments: str) -> None:
     """The console script as a program of its own, which imports everything anew."""
     os.execv(TFM, [str(TFM), *arguments])
+
+
+def without_privileges(_: object = None) -> None:
+    """Gives up what root may do with files that are not open to him. To be called before a command."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH in <linux/capability.h>
+        libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: another program does not get it back
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    libc.capget(header, sets)
+    for number in range(3):
+        sets[number] &= ~0b110
+    libc.capset(header, sets)
+
+
+def without_reader(_: object = None) -> None:
+    """Makes standard output a pipe that nobody reads any more. To be called before a command."""
+    reading, writing = os.pipe()
+    os.dup2(writing, 1)
+    os.close(writing)
+    os.close(reading)
+
+
+def with_temporary_folder(folder: str) -> None:
+    """Has temporary files made there. To be called before a command."""
+    tempfile.tempdir = folder
 
 
 def _named(function: str) -> Callable[..., None]:
@@ -223,8 +250,9 @@ def _become(request: dict[str, Any]) -> None:
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-    sys.stdin, sys.stdout, sys.stderr = (_opened(n, m) for n, m in enumerate(("r", "w", "w")))
     os.environ.update(request["env"])
+    sys.stdin, sys.stdout, sys.stderr = (_opened(n, m) for n, m in enumerate(("r", "w", "w")))
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     os.chdir(request["cwd"])
     for name, value in request["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
@@ -236,7 +264,8 @@ def _opened(number: int, mode: str) -> Any:
         os.fstat(number)
     except OSError:
         return None
-    return open(number, mode, encoding="utf-8", errors="backslashreplace" if number == 2 else None, closefd=False)
+    encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
+    return open(number, mode, encoding=encoding, errors="backslashreplace" if number == 2 else None, closefd=False)
 
 
 def _serve(requests: IO[bytes], answers: int) -> None:
@@ -305,6 +334,7 @@ def _main() -> None:
         "ruamel.yaml",
         "sacrebleu.tokenizers.tokenizer_13a",
         "tfm.cli.console",
+        "tfm.cli.__main__",
         "tfm.cli.lines",
         "tfm.cli.main",
         "tfm.cli.settings",
