@@ -4,7 +4,8 @@
     ├── UsageError          2    wrong flag, wrong configuration
     ├── DataError           3    text that cannot be used
     ├── ModelError          4    a model or checkpoint that cannot be trusted or does not fit
-    ├── EnvironmentFault    5    disk, permission, memory, a missing extra; DirectoryInUse, a busy run; OutOfMemory
+    ├── EnvironmentFault    5    disk, permission, memory, a missing extra; DirectoryInUse, a busy run directory;
+    │                            DiskFull; OutOfMemory
     ├── TrainingDiverged    6    loss or gradient no longer finite
     └── ClosedPipe        141    whoever read our output has stopped reading; says nothing
 
@@ -58,6 +59,10 @@ class EnvironmentFault(TfmError):
     """The machine refuses: no space, no permission, no memory, directory in use."""
 
     exit_code = 5
+
+
+class DiskFull(EnvironmentFault):
+    """There is no space left."""
 
 
 class DirectoryInUse(EnvironmentFault):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from .errors import DirectoryInUse, EnvironmentFault, ModelError
+from .errors import DirectoryInUse, DiskFull, EnvironmentFault, ModelError
 from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
 
 PARTIAL = ".partial"
@@ -28,8 +28,18 @@ def fault(action: str, path: Path, error: OSError) -> EnvironmentFault:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         with contextlib.suppress(OSError):
-            reason += f", {shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
-    return EnvironmentFault(f"cannot {action} {path}: {reason}")
+            reason += f", {free_space(path) / 1e6:.1f} MB free"
+    kind = DiskFull if error.errno == errno.ENOSPC else EnvironmentFault
+    return kind(f"cannot {action} {path}: {reason}")
+
+
+def free_space(path: Path) -> int:
+    """Bytes that are free where a file or directory lies, or is to lie.
+
+    Raises:
+        OSError: The disk does not say.
+    """
+    return shutil.disk_usage(_existing_parent(path)).free
 
 
 def _existing_parent(path: Path) -> Path:
@@ -39,13 +49,16 @@ def _existing_parent(path: Path) -> Path:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents.
+    """Creates a directory and its parents, and makes them survive a power cut.
 
     Raises:
         EnvironmentFault: The directory cannot be made.
     """
     try:
+        missing = [one for one in (path, *path.parents) if not one.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            sync_directory(made.parent)
     except OSError as error:
         raise fault("create", path, error) from error
 
@@ -145,8 +158,8 @@ def staged_directory(target: Path) -> Iterator[Path]:
     make_directory(target.parent)
     staged = target.with_name(target.name + PARTIAL)
     remove_tree(staged)
-    make_directory(staged)
     try:
+        staged.mkdir()
         yield staged
         for path in sorted(staged.rglob("*")):
             if path.is_file():
@@ -238,6 +251,7 @@ class LineLog:
         if self.path.exists():
             try:
                 _sync_file(self.path)
+                sync_directory(self.path.parent)  # it may be new
             except OSError as error:
                 raise fault("write", self.path, error) from error
 
@@ -352,8 +366,10 @@ class ResumedFile(StagedFile[IO[str]]):
         def open_staged(staged: Path) -> IO[str]:
             if staged.exists() and self._mark.exists() and self._mark.read_text("utf-8") == work:
                 self.done = _keep_whole_lines(staged)
-            self._mark.write_text(work, "utf-8")
-            return open(staged, "a" if self.done else "w", encoding="utf-8", newline="\n")
+            else:
+                staged.write_bytes(b"")  # before the mark: what other work left is never taken for this one's
+                self._mark.write_text(work, "utf-8")
+            return open(staged, "a", encoding="utf-8", newline="\n")
 
         super().__init__(path, open_staged)
 

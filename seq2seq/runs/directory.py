@@ -273,11 +273,22 @@ class RunDirectory:
                 problems[directory] = str(error)
         return _best_first(states) + [path for path, state in states.items() if not _is_scored(state)]
 
-    def prune(self, *, keep: int) -> None:
+    def newest_known_sound(self) -> Path | None:
+        """The newest of the checkpoints that this process has found sound."""
+        return next((path for path in self.checkpoints()[::-1] if self._damage.get(path) == ""), None)
+
+    def prune(self, *, keep: int) -> list[str]:
         """Removes old checkpoints: all but the newest `keep` and the best of them all.
 
-        Damaged ones are left alone, and do not count. A checkpoint that this process has read whole, or written, is
-        not read again: a save takes as long after a hundred checkpoints as after one.
+        Damaged ones do not count. They go, too, once a newer one is sound: training will not go back to them. The one
+        that scored best stays, though, whatever is wrong with it: perhaps its weights can be rescued. Where nothing
+        is sound, nothing is removed.
+
+        A checkpoint that this process has read whole, or written, is not read again: a save takes as long after a
+        hundred checkpoints as after one.
+
+        Returns:
+            What was wrong with the damaged ones that it removed.
         """
         for path in self.checkpoints():
             if path not in self._damage:
@@ -293,6 +304,14 @@ class RunDirectory:
         for directory in sound[:-keep]:
             if directory != best:
                 remove_tree(directory)
+        if not sound:
+            return []
+        once_best = states[sound[-1]]["progress"].get("best_step")
+        steps = {path: checkpoint_step(path) for path in self.checkpoints() if self._damage[path]}
+        doomed = [path for path, step in steps.items() if step < checkpoint_step(sound[-1]) and step != once_best]
+        for directory in doomed:
+            remove_tree(directory)
+        return [self._damage.pop(directory) for directory in doomed]
 
 
 def refuse_two_tokenizers(given: Path | None, init_from: Path | None) -> None:

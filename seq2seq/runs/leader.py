@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from ...configs import RunConfig
-from ...data.errors import Interrupted, InterruptedAtOnce, OutOfMemory, TfmError, TrainingDiverged, UsageError
+from ...data.errors import (
+    DiskFull,
+    EnvironmentFault,
+    Interrupted,
+    InterruptedAtOnce,
+    OutOfMemory,
+    TfmError,
+    TrainingDiverged,
+    UsageError,
+)
+from ...data.files import free_space
 from ..decoding.config import DecodingConfig
 from ..device import describe_precision, own_device, pick_device, processor_name
 from ..export.limits import why_not_exportable
@@ -128,6 +138,7 @@ class Leader:
                 self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
         if self.is_at_end:
             self.ranks.send_home()
+            self._prune()  # a kill may have come between the last save and this
             return self._result(self._how_to_go_on())
         self._announce()
         with joined(self.ranks):
@@ -325,7 +336,11 @@ class Leader:
                 return SentenceValidator(dev, config=self.config)
 
     def _save(self) -> None:
-        """Writes a checkpoint of where training stands, and removes old ones."""
+        """Writes a checkpoint of where training stands, and removes old ones.
+
+        Raises:
+            EnvironmentFault: It cannot be written. Says which checkpoint is safe.
+        """
         state = RunState(self.progress, self.plan.max_steps, self.prepared.identity, self._environment()).as_json()
         target = self.run.checkpoint_path(self.progress.step)
         if target.is_dir() and not self.run.examine(target) and read_state(target) == state:
@@ -334,10 +349,29 @@ class Leader:
         if self.trainer.average is not None:
             tensors["ema"] = self.trainer.average.tensors()
         self._refuse_broken(tensors)
-        self.log.sync()
-        write_checkpoint(target, tensors=tensors, description=self.description, state=state)
+        try:
+            self.log.sync()
+            write_checkpoint(target, tensors=tensors, description=self.description, state=state)
+        except EnvironmentFault as error:
+            raise EnvironmentFault(self._not_saved(target, tensors, error)) from error
         self.run.verified(target)
-        self.run.prune(keep=self.config.keep_checkpoints)
+        self._prune()
+
+    def _not_saved(self, target: Path, tensors: dict[str, dict[str, Tensor]], error: EnvironmentFault) -> str:
+        """Why a checkpoint could not be written, and what a start goes on from now."""
+        reason = str(error)
+        if isinstance(error, DiskFull):
+            needed = sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
+            sizes = f"needs {needed / 1e6:.1f} MB, {free_space(target) / 1e6:.1f} MB free"
+            reason = f"no space left on the disk of {target.parent} ({sizes})"
+        safe = self.run.newest_known_sound()
+        goes_on = f"{safe.name} is safe, and the same command goes on from there" if safe else "None was saved before"
+        return f"cannot save {target.name}: {reason}. {goes_on}"
+
+    def _prune(self) -> None:
+        """Removes the checkpoints that are not kept, and says which of them were damaged."""
+        for reason in self.run.prune(keep=self.config.keep_checkpoints):
+            self.reporter.warn(f"removed a checkpoint, as a newer one is sound: {reason}")
 
     def _refuse_broken(self, tensors: dict[str, dict[str, Tensor]]) -> None:
         """Refuses to save what no training can go on from.

@@ -19,6 +19,7 @@ from tfm.data.files import (
     DirectoryLock,
     LineLog,
     OutputFile,
+    ResumedFile,
     json_bytes,
     make_directory,
     read_sealed,
@@ -127,6 +128,23 @@ def test_full_device_names_path_reason_and_space(tmp_path: Path) -> None:
     ):
         with pytest.raises(EnvironmentFault, match=r"cannot write /dev/full: No space left on device, [\d.]+ MB free"):
             write()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="directories are not synced on Windows")
+def test_each_new_directory_and_each_new_log_is_synced_in_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(files, "sync_directory", lambda path: synced.append(path.relative_to(tmp_path).as_posix()))
+    make_directory(tmp_path / "a" / "b")
+    make_directory(tmp_path / "a" / "b")
+    assert sorted(synced) == [".", "a"]
+    log = LineLog(tmp_path / "a" / "b" / "metrics.jsonl")
+    log.sync()
+    assert len(synced) == 2
+    log.append({"step": 1})
+    log.sync()
+    assert synced[2:] == ["a/b"]
 
 
 def test_other_reasons_are_named_without_the_space(tmp_path: Path) -> None:
@@ -360,6 +378,25 @@ def test_full_disk_under_a_result(tmp_path: Path) -> None:
     ):
         stream.write("text")
     assert not (tmp_path / "out.txt").exists()
+
+
+def test_what_other_work_left_is_never_taken_for_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt), ResumedFile(tmp_path / "out", "theirs") as stream:
+        stream.write("theirs\n")
+        raise KeyboardInterrupt
+    marked = Path.write_text
+
+    def killed_after(path: Path, *arguments: Any) -> int:
+        marked(path, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_text", killed_after)
+        ResumedFile(tmp_path / "out", "ours")
+    resumed = ResumedFile(tmp_path / "out", "ours")
+    with resumed as stream:
+        stream.write("ours\n")
+    assert resumed.done == 0 and (tmp_path / "out").read_text() == "ours\n"
 
 
 # Locks

@@ -571,8 +571,28 @@ def test_a_checkpoint_that_is_damaged_under_way_does_not_end_a_training(tmp_path
     for step in (1, 2, 3):
         run.verified(save(tmp_path, step, score=step))
     (run.checkpoint_path(1) / "state.json").write_bytes(b"rot")
-    run.prune(keep=1)
-    assert [checkpoint_step(path) for path in run.checkpoints()] == [1, 3]
+    assert ["state.json is damaged" in one for one in run.prune(keep=1)] == [True]
+    assert [checkpoint_step(path) for path in run.checkpoints()] == [3]
+
+
+def test_pruning_removes_damaged_checkpoints_once_a_newer_one_is_sound(tmp_path: Path) -> None:
+    for step in (1, 2, 3, 4):
+        (save(tmp_path, step) / "model.safetensors").write_bytes(b"rot")
+    assert RunDirectory(tmp_path).prune(keep=1) == []
+    assert len(RunDirectory(tmp_path).checkpoints()) == 4  # nothing is sound: each may be wanted
+    save(tmp_path, 3)
+    removed = RunDirectory(tmp_path).prune(keep=1)
+    assert [f"step-{step:06d}" in reason for step, reason in zip((1, 2), removed, strict=True)] == [True] * 2
+    assert [checkpoint_step(path) for path in RunDirectory(tmp_path).checkpoints()] == [3, 4]
+
+
+def test_pruning_leaves_a_damaged_checkpoint_that_scored_best(tmp_path: Path) -> None:
+    (save(tmp_path, 1, score=9.0) / "model.json").write_bytes(b"rot")
+    target = RunDirectory(tmp_path).checkpoint_path(2)
+    state = {"score": 1.0, "progress": {"step": 2, "best_step": 1}}
+    write_checkpoint(target, tensors={"model": {}}, description=description(), state=state)
+    assert RunDirectory(tmp_path).prune(keep=1) == []
+    assert [checkpoint_step(path) for path in RunDirectory(tmp_path).checkpoints()] == [1, 2]
 
 
 # Failing disks

@@ -1,5 +1,6 @@
 """The promise: stop it anywhere, run it again, and the model is, bit for bit, the one you would have had."""
 
+import errno
 import itertools
 import json
 import shutil
@@ -12,7 +13,7 @@ from helpers.tiny_run import Recorder
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
-from tfm.data.files import DirectoryLock, sha256_file
+from tfm.data.files import DirectoryLock, fault, sha256_file
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.parallel.ranks import using_threads
@@ -140,6 +141,40 @@ def test_a_finished_run_says_so_and_changes_nothing(uninterrupted: Path, train_t
     before = fingerprint(run)
     assert train_tiny(run).already_finished
     assert fingerprint(run) == before
+
+
+def test_a_run_that_was_killed_before_it_pruned_is_pruned_by_the_next_start(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Any
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    best = best_checkpoint(RunDirectory(run).checkpoints())
+    assert best is not None
+    damaged, *_ = [path for path in RunDirectory(run).checkpoints() if path != best]
+    (damaged / "model.safetensors").write_bytes(b"rot")
+    assert train_tiny(run, keep_checkpoints=1, reporter=recorder).already_finished
+    kept = {checkpoint_step(best), STEPS}
+    assert {checkpoint_step(path) for path in RunDirectory(run).checkpoints()} == kept
+    assert [text for text in recorder.warned if text.startswith("removed a checkpoint") and damaged.name in text]
+
+
+def test_a_full_disk_says_what_is_needed_and_what_is_safe(
+    train_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, full_from = checkpoint_module.write_file, "step-000004"
+
+    def fill(path: Path, content: bytes) -> None:
+        if path.parent.name.startswith(full_from):
+            raise fault("write", path, OSError(errno.ENOSPC, "No space left on device"))
+        write(path, content)
+
+    monkeypatch.setattr(checkpoint_module, "write_file", fill)
+    nothing = r"cannot save step-000004: no space left on the disk of .*checkpoints \(needs [\d.]+ MB, [\d.]+ MB free\)"
+    with pytest.raises(EnvironmentFault, match=f"{nothing}. None was saved before$"):
+        train_tiny(tmp_path / "run")
+    full_from = "step-000008"
+    with pytest.raises(EnvironmentFault, match=r"step-000004 is safe, and the same command goes on from there$"):
+        train_tiny(tmp_path / "run")
 
 
 def test_more_steps_continue_where_the_schedule_allows(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
