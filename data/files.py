@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,6 +109,14 @@ def replace_json(path: Path, value: Any) -> None:
 def json_bytes(value: Any) -> bytes:
     """The one JSON spelling that tfm writes: UTF-8, two spaces, a final newline."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+_OBEYED = re.compile("[\x7f-\x9f\u2028\u2029]")
+
+
+def json_line(value: Any) -> str:
+    """JSON for a line of its own. What terminals obey, and what some readers take for a line end, is escaped."""
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 @contextlib.contextmanager
