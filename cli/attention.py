@@ -1,6 +1,5 @@
 """`tfm translate --attention`: what the model looked at, as JSON Lines and as pictures."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +32,7 @@ class AttentionFile:
             found: The translations.
             first_line: Number of the first one, counted from 0.
         """
-        from ..data.files import replace_file
+        from ..data.files import json_line, replace_file
         from ..seq2seq.explain.maps import attention_map, heat_map
 
         for line, (text, translation) in enumerate(zip(texts, found, strict=True), start=first_line + 1):
@@ -46,7 +45,7 @@ class AttentionFile:
                 record |= {"source": one.source, "output": one.output, "attention": weights}
                 picture = heat_map(one, f"line {line}")
                 replace_file(self._pictures / f"line-{line:06d}.svg", picture)
-            self._stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self._stream.write(json_line(record) + "\n")
 
 
 def _rounded(shares: list[list[list[float]]]) -> list[list[list[float]]]:

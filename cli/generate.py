@@ -1,6 +1,5 @@
 """`tfm generate`: a language model continues beginnings, or makes up texts."""
 
-import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -91,9 +90,11 @@ def generate(
 
 
 def _as_json(beginning: str, one: "Generation") -> str:
+    from ..data.files import json_line
+
     if one.problem:
         record = {"beginning": beginning, "text": one.text, "problem": one.problem}
     else:
         numbers = {"log_prob": one.log_prob, "tokens": list(one.tokens), "ended": one.ended}
         record = {"beginning": beginning, "text": one.text, **numbers}
-    return json.dumps(record, ensure_ascii=False)
+    return json_line(record)

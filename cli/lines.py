@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from ..data.formats import refuse_known_format
-from ..data.reading import decompressed, iter_raw_lines, open_bytes
+from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
 from .console import Console
 
 CHUNK_LINES = 1000
@@ -81,19 +81,37 @@ class Decoder:
 
     def __init__(self) -> None:
         self.too_long = self._bad_lines = 0
+        self._encoding = ""
+        self._controls = Controls("the input")
 
     def decode(self, chunk: Chunk) -> list[str]:
-        """The text of lines; what is not UTF-8 becomes U+FFFD."""
-        self.too_long += sum(raw is None for raw in chunk)
-        texts = [(raw or b"").decode("utf-8", errors="replace") for raw in chunk]
-        pairs = zip(chunk, texts, strict=True)
-        self._bad_lines += sum("\ufffd" in text and text.encode() != raw for raw, text in pairs)
+        """The text of lines; what is not UTF-8 becomes U+FFFD.
+
+        Raises:
+            DataError: It is no text.
+        """
+        texts: list[str] = []
+        for raw in chunk:
+            self.too_long += raw is None
+            text = (raw or b"").decode("utf-8", errors="replace")
+            if raw is not None and "\ufffd" in text and text.encode() != raw:
+                self._bad_lines += 1
+                self._encoding = self._encoding or likely_encoding(raw)
+            self._controls.add(raw or b"")
+            texts.append(text)
+        self._controls.refuse_binary()
         return texts
 
     def report(self, console: Console) -> None:
-        """Says how many lines were not UTF-8."""
+        """Says how many lines were not UTF-8, and how many control characters there were."""
         if self._bad_lines:
-            console.warn(f"{self._bad_lines:,} lines were not valid UTF-8; what could not be read became U+FFFD")
+            lines = "1 line was" if self._bad_lines == 1 else f"{self._bad_lines:,} lines were"
+            console.warn(
+                f"{lines} not valid UTF-8; what could not be read became U+FFFD"
+                f" (to convert the text: iconv -f {self._encoding} -t utf-8)"
+            )
+        if found := self._controls.found:
+            console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
 def argument_lines(texts: list[str]) -> Iterator[Chunk]:

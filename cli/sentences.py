@@ -1,11 +1,10 @@
 """Sentence by sentence: those to look at first, and a file with all of them."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.files import OutputFile
+from ..data.files import OutputFile, json_line
 from .console import Console
 
 
@@ -21,4 +20,4 @@ def write_report(path: Path | None, records: Iterable[dict[str, Any]]) -> None:
     if path is None:
         return
     with OutputFile(path) as stream:
-        stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        stream.writelines(json_line(record) + "\n" for record in records)

@@ -11,6 +11,7 @@ from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus
+    from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, Vocabulary
     from .console import Console
 
@@ -49,6 +50,7 @@ def tokenize(
     del debug
     from ..configs import parse_config
     from ..data.errors import UsageError
+    from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, build_tokenizer
     from .console import Console
 
@@ -68,8 +70,11 @@ def tokenize(
             console.say(remark)
         notes: list[str] = []
         console.say(f"reading {corpus.name}")
-        sources = _watched(_side(corpus, 0), corpus, console, f"building a {type_} vocabulary")
-        tokenizer = build_tokenizer(sources, _side(corpus, 1), settings.tokenizer, notes=notes)
+        controls = Controls("source"), Controls("target")
+        sides = [_counted(_side(corpus, index), controls[index]) for index in (0, 1)]
+        sources = _watched(sides[0], corpus, console, f"building a {type_} vocabulary")
+        tokenizer = build_tokenizer(sources, sides[1], settings.tokenizer, notes=notes)
+        notes += [f"{side.name}: {side.found:,} control characters made spaces" for side in controls if side.found]
         tokenizer.save(output)
         for note in notes:
             console.say(note)
@@ -100,6 +105,14 @@ def _corpus(settings: Any) -> "Corpus":
 
 def _side(corpus: "Corpus", index: int) -> Iterator[str]:
     return (pair[index] for pair in corpus.pairs())
+
+
+def _counted(texts: Iterator[str], controls: "Controls") -> Iterator[str]:
+    """The texts, their control characters counted."""
+    for text in texts:
+        if not text.isprintable():
+            controls.add(text.encode("utf-8", "surrogatepass"))
+        yield text
 
 
 def _watched(texts: Iterator[str], corpus: "Corpus", console: "Console", then: str) -> Iterator[str]:

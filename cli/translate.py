@@ -1,6 +1,5 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -245,6 +244,8 @@ def _check_search_flags(
 
 
 def _as_json(text: str, translation: "Translation") -> str:
+    from ..data.files import json_line
+
     def fields(one: "Translation") -> dict[str, Any]:
         numbers = {"score": one.score, "log_prob": one.log_prob, "confidence": one.confidence}
         return {"translation": one.text, **numbers, "tokens": list(one.tokens)}
@@ -256,4 +257,4 @@ def _as_json(text: str, translation: "Translation") -> str:
     record |= {name: list(values) for name, values in faults.items() if values}
     if translation.looped:
         record["looped"] = True
-    return json.dumps(record, ensure_ascii=False)
+    return json_line(record)

@@ -1,13 +1,12 @@
 """Vectors to a file, as they come: NumPy's .npy, or JSON Lines."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from ..data.errors import UsageError
-from ..data.files import BinaryOutputFile, OutputFile
+from ..data.files import BinaryOutputFile, OutputFile, json_line
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding.embedder import Vectors
@@ -39,7 +38,7 @@ class JsonLines:
         for text, vector in zip(texts, vectors, strict=True):
             # as short as float32 allows: nine digits give each of its numbers back
             numbers = [float(f"{value:.9g}") for value in vector.tolist()]
-            self._stream.write(json.dumps({"text": text, "vector": numbers}, ensure_ascii=False) + "\n")
+            self._stream.write(json_line({"text": text, "vector": numbers}) + "\n")
         self._stream.flush()
 
 

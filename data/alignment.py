@@ -23,6 +23,8 @@ MORE_THAN_CHANCE = 1.3
 """How many times better than texts of distant lines two texts have to fit together."""
 MIN_LINES = 6
 """Fewer neighbours that fit another place better do so by chance."""
+SLIP_EVIDENCE = 15.0
+"""Lines slip if the lengths of all that fit another place better come so much closer there, in logarithms."""
 EVIDENCE = 6.0
 """A run of lines is shifted if what it fits better elsewhere adds up to so many times the usual fit of a pair."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
@@ -111,6 +113,33 @@ def find_shifts(pairs: Sequence[Pair]) -> list[Shift]:
         for first, last in _runs(away - least, EVIDENCE * usual)
     ]
     return sorted(_strongest(found), key=lambda shift: shift.first)
+
+
+def first_slip(src: npt.NDArray[np.int32], tgt: npt.NDArray[np.int32]) -> int | None:
+    """The line, counted from 0, from which two files seem to be shifted; None if their lengths do not tell.
+
+    Long sentences have long translations. So from a slip on, the lengths of the two sides fit better some lines apart.
+
+    Args:
+        src, tgt: Characters in each line of the two files, which have different numbers of lines.
+    """
+    logs = [np.log1p(side.astype(np.float64)) for side in (src, tgt)]
+    common = min(map(len, logs))
+    if not common:
+        return None
+    ratio = float(np.median(logs[1][:common] - logs[0][:common]))
+    home = np.abs(logs[1][:common] - logs[0][:common] - ratio)
+    by_chance = float(np.abs(np.roll(logs[1][:common], common // 2) - logs[0][:common] - ratio).mean())
+    found: list[int] = []
+    for offset in {*OFFSETS, len(tgt) - len(src)}:
+        begin, end = max(0, -offset), min(len(src), len(tgt) - offset, common)
+        if begin < end:
+            away = np.abs(logs[1][begin + offset : end + offset] - logs[0][begin:end] - ratio)
+            first, last, gain = _best_run(home[begin:end] - away)
+            fits = MORE_THAN_CHANCE * float(away[first : last + 1].mean()) < by_chance
+            if fits and gain >= SLIP_EVIDENCE:
+                found.append(begin + first)
+    return min(found, default=None)
 
 
 def _runs(gains: Scores, least: float) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -142,6 +143,14 @@ def read_sealed(path: Path) -> dict[str, Any]:
     if seal is not None and seal != sha256_bytes(json_bytes(value)):
         raise ModelError(f"{path} is damaged: it is not what tfm wrote")
     return value
+
+
+_OBEYED = re.compile("[\x7f-\x9f\u2028\u2029]")
+
+
+def json_line(value: Any) -> str:
+    """JSON for a line of its own. What terminals obey, and what some readers take for a line end, is escaped."""
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
 
 _BLOCK_BYTES = 1 << 20
+_C0 = bytes({*range(0x20), 0x7F} - set(b"\t\n\v\f\r"))
+_C1 = re.compile(rb"\xc2[\x80-\x84\x86-\x9f]")
+"""All of them but U+0085, which ends a line in some texts."""
 
 
 def _open_zstd(file: IO[bytes]) -> IO[bytes]:
@@ -41,6 +45,10 @@ _FOREIGN = {
     b"ARROW1": "an Arrow file; give it to --data",
     b"<?xml": "XML; give a .tmx, .xlf or .xliff to --data",
     b"\xde\x12\x04\x95": "gettext's .mo; give it to --data",
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"\x7fELF": "a program",
 }
 _UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -58,18 +66,83 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
     Raises:
         DataError: The file is missing, unreadable, not UTF-8, or not text at all.
     """
+    controls = Controls(str(path))
     with open_bytes(path) as file:
-        for number, raw in enumerate(iter_raw_lines(file), start=1):
+        lines = iter_raw_lines(file)
+        for number, raw in enumerate(lines, start=1):
+            controls.add(raw)
+            if controls.bytes > _BLOCK_BYTES:
+                controls.refuse_binary()
             try:
                 yield raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 if not skip_bad:
+                    bad = 1 + _count_bad(lines, controls)
+                    controls.refuse_binary()
                     raise DataError(
-                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8; convert the file"
-                        f" (iconv -f {_likely_encoding(raw)} -t utf-8)"
+                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8 ({bad:,} line{'s' * (bad > 1)} in all);"
+                        f" convert the file (iconv -f {likely_encoding(raw)} -t utf-8)"
                         " or drop such pairs with tfm train --set data.bad_lines=skip"
                     ) from error
                 yield None
+    controls.refuse_binary()
+
+
+def _count_bad(lines: Iterator[bytes], controls: "Controls") -> int:
+    """How many of these lines are not UTF-8. Their control characters are counted, too."""
+    bad = 0
+    for raw in lines:
+        controls.add(raw)
+        bad += not _is_utf8(raw)
+    return bad
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def count_controls(raw: bytes) -> int:
+    """The control characters in UTF-8 text. White space such as tabs and form feeds is none."""
+    return len(raw) - len(raw.translate(None, _C0)) + len(_C1.findall(raw))
+
+
+FEW_CONTROLS = 20
+"""So many control characters may be in a short text."""
+
+
+class Controls:
+    """Counts the control characters in what should be text: each becomes a space, and where there are many it is none.
+
+    Attributes:
+        name: What the user called it, for messages.
+        found: So many control characters ..
+        bytes: .. are in so many bytes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.found = self.bytes = 0
+
+    def add(self, raw: bytes) -> None:
+        """Counts those of a line."""
+        self.found += count_controls(raw)
+        self.bytes += len(raw)
+
+    def refuse_binary(self) -> None:
+        """Looks at what has been counted.
+
+        Raises:
+            DataError: More than 1 % of it are control characters.
+        """
+        if self.found > max(FEW_CONTROLS, self.bytes // 100):
+            raise DataError(
+                f"{self.name} does not look like text: {self.found:,} of {self.bytes:,} bytes are control characters;"
+                " is it a binary file, or in another encoding than UTF-8?"
+            )
 
 
 def count_lines(path: Path) -> int:
@@ -164,7 +237,17 @@ def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[I
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _likely_encoding(raw: bytes) -> str:
+def begins_with_mark(path: Path) -> bool:
+    """Whether a byte-order mark of UTF-8 stands at the beginning of a file.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    with open_bytes(path, text=False) as file:
+        return file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
+
+
+def likely_encoding(raw: bytes) -> str:
     """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; any line may have one."""
     try:
         raw.decode("cp1252")
@@ -186,9 +269,20 @@ def refuse_foreign(name: str, head: bytes) -> None:
         raise DataError(f"{name} looks like UTF-32, not UTF-8; convert it: iconv -f utf-32 -t utf-8")
     if head.startswith(_UTF16_MARKS):
         raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
-    if head.count(0) > len(head) // 5:  # without a mark; the zero is the first byte of a letter, or its second
-        order = "utf-16be" if head[0::2].count(0) > head[1::2].count(0) else "utf-16le"
-        raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f {order} -t utf-8")
+    if head.count(0) > max(len(head) // 5, 1):  # without a mark, perhaps
+        wide = _wide_encoding(head)
+        if wide is None:
+            raise DataError(f"{name} does not look like text: much of it is NUL; is it a binary file?")
+        raise DataError(f"{name} looks like {wide[:6].upper()}, not UTF-8; convert it: iconv -f {wide} -t utf-8")
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """The encoding in which bytes with many zeros are mostly Latin letters."""
+    for encoding in ("utf-32le", "utf-32be", "utf-16le", "utf-16be"):
+        text = head[: len(head) // 4 * 4].decode(encoding, errors="replace")
+        if 2 * sum(c < "\u0250" and (c.isprintable() or c.isspace()) for c in text) > len(text):
+            return encoding
+    return None
 
 
 def _did_you_mean(path: Path) -> str:

@@ -5,6 +5,7 @@ when it is opened again.
 """
 
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault, ModelError
 from .files import fault, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from .padding import Ids
+from .reading import count_controls
 from .tokenizer import Tokenizer
 from .untrusted import check_fields
 
@@ -42,6 +44,12 @@ class FilterReport:
     unequal: int = 0
     in_dev_set: int = 0
     """Kept pairs that also stand in the validation set: a leak to warn of, not a reason to drop."""
+    identical: int = 0
+    """Kept pairs with the same text on both sides."""
+    copies: int = 0
+    """Kept pairs that were there before."""
+    controls: int = 0
+    """Control characters in kept pairs, each of which becomes a space."""
     src_tokens: int = 0
     tgt_tokens: int = 0
     text_only: bool = False
@@ -54,8 +62,51 @@ class FilterReport:
 
     def __str__(self) -> str:
         dropped = {"empty": self.empty, "too long": self.too_long, "of very unequal length": self.unequal}
-        said = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count)
-        return f"{self.kept:,} of {self.read:,} {self.unit}s kept" + (f" (dropped: {said})" if said else "")
+        found = {
+            "of them copies": self.copies,
+            "of them with the same text on both sides": self.identical,
+            "control characters made spaces": self.controls,
+        }
+        left_out, remarks = _counted(dropped), _counted(found)
+        return (
+            f"{self.kept:,} of {self.read:,} {self.unit}s kept"
+            + (f" (dropped: {left_out})" if left_out else "")
+            + (f", {remarks}" if remarks else "")
+        )
+
+
+def _counted(counts: dict[str, int]) -> str:
+    """What there is, with its number."""
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
+class _Tally:
+    """Counts in pairs that are kept what is no reason to drop them.
+
+    Args:
+        report: Gets the numbers.
+        dev_pairs: Pairs of the validation set.
+        repeats: Some pairs are there several times on purpose, so that copies are not counted.
+    """
+
+    def __init__(self, report: FilterReport, dev_pairs: frozenset[Pair], *, repeats: bool) -> None:
+        self._report, self._dev_pairs, self._repeats = report, dev_pairs, repeats
+        self._hashes = array("q")
+
+    def add(self, pairs: Iterable[Pair]) -> None:
+        """Looks at pairs."""
+        for pair in pairs:
+            src, tgt = pair
+            self._hashes.append(hash(pair))
+            self._report.identical += src == tgt
+            self._report.in_dev_set += pair in self._dev_pairs
+            if not (src.isprintable() and tgt.isprintable()):
+                self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
+
+    def count_copies(self) -> None:
+        """Counts the pairs that were there before, now that all have been added."""
+        if not self._repeats:
+            self._report.copies = len(self._hashes) - len(np.unique(np.asarray(self._hashes)))
 
 
 @dataclass(frozen=True)
@@ -162,6 +213,7 @@ def build_store(
         EnvironmentFault: Disk full or not writable.
     """
     report = FilterReport(text_only=corpus.text_only)
+    tally = _Tally(report, dev_pairs, repeats=corpus.repeats)
     with (
         staged_directory(directory) as staged,
         closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
@@ -171,11 +223,12 @@ def build_store(
                 pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
                 pa.ipc.new_file(sink, _SCHEMA) as writer,
             ):
-                for block in _blocks(_kept(chunk, limits, report, dev_pairs, on_read) for chunk in encoded):
+                for block in _blocks(_kept(chunk, limits, report, tally, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:
             raise _arrow_fault(directory, error) from error
         _check_usable(corpus, report)
+        tally.count_copies()
         record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name, "report": asdict(report)}
         write_file(staged / _REPORT, json_bytes(sealed(record)))
     return TokenStore(directory)
@@ -192,7 +245,7 @@ def _kept(
     chunk: Encoded,
     limits: Limits,
     report: FilterReport,
-    dev_pairs: frozenset[Pair],
+    tally: _Tally,
     on_read: Callable[[int], None],
 ) -> tuple[Rows, Rows]:
     """The rows of a chunk that the store takes; all are counted."""
@@ -212,8 +265,7 @@ def _kept(
     report.kept += len(src)
     report.src_tokens += len(src.ids)
     report.tgt_tokens += len(tgt.ids)
-    if dev_pairs:
-        report.in_dev_set += sum(pair in dev_pairs for pair in compress(pairs, kept))
+    tally.add(compress(pairs, kept))
     on_read(report.read)
     return src, tgt
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from ..config import DataConfig
 from ..errors import DataError
 from ..files import sha256_bytes, sha256_file
-from ..reading import open_bytes
+from ..reading import begins_with_mark, open_bytes
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
@@ -97,7 +97,7 @@ class FileFormat:
         del split
         path, read, count = Path(spec), self.read, self.count
         identity = file_identity([path], (config.src_column, config.tgt_column))
-        remarks = () if self.describe is None else (self.describe(path, config),)
+        remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
         quick_count = None if count is None else lambda: count(path)
         return Opened(spec, identity, lambda: read(path, config), quick_count, remarks, self.incomplete)
 
@@ -124,6 +124,11 @@ def file_identity(paths: Iterable[Path], salt: object = "") -> str:
             with open_bytes(path):
                 pass  # says in words what is wrong with it
         raise
+
+
+def marks(paths: Iterable[Path]) -> tuple[str, ...]:
+    """What there is to say of byte-order marks."""
+    return tuple(f"{path}: the byte-order mark before its text is left out" for path in paths if begins_with_mark(path))
 
 
 def first_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ..reading import count_lines, read_lines
-from .format import Opened, Pair, file_identity
+from .format import Opened, Pair, file_identity, marks
 
 
 def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
@@ -20,7 +20,8 @@ def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
         DataError: A file cannot be read (raised now where it can be seen now, else while reading).
     """
     identity = file_identity((src, tgt), skip_bad)
-    return Opened(f"{src} and {tgt}", identity, lambda: _pairs(src, tgt, skip_bad), lambda: count_lines(src))
+    name, remarks = f"{src} and {tgt}", marks([src, tgt] if src != tgt else [src])
+    return Opened(name, identity, lambda: _pairs(src, tgt, skip_bad), lambda: count_lines(src), remarks)
 
 
 def _pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
@@ -32,5 +33,20 @@ def _pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
             counts = (number, longer) if s is missing else (longer, number)
             raise DataError(
                 f"{src} has {counts[0]:,} lines and {tgt} {counts[1]:,}; the two files must match line by line"
+                f"{_where(src, tgt)}"
             )
         yield (s, t) if isinstance(s, str) and isinstance(t, str) else ("", "")
+
+
+def _where(src: Path, tgt: Path) -> str:
+    """Where two files of different lengths seem to slip."""
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..alignment import first_slip  # nobody who reads good files waits for this
+
+    def lengths(path: Path) -> npt.NDArray[np.int32]:
+        return np.fromiter((len(line or "") for line in read_lines(path, skip_bad=True)), np.int32)
+
+    slip = first_slip(lengths(src), lengths(tgt))
+    return "" if slip is None else f"; the first line that slips is likely to be near {slip + 1:,}"

@@ -97,7 +97,7 @@ def prepare_data(
             " its scores will look better than they should"
         )
     if saved is None:
-        for doubt in doubts(train_store, len(dev_pairs), settings.training, repeats=train.repeats):
+        for doubt in doubts(train_store, len(dev_pairs), settings.training):
             reporter.warn(doubt)
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from tfm.data import reading
 from tfm.data.errors import DataError
-from tfm.data.reading import iter_raw_lines, read_lines
+from tfm.data.reading import count_controls, iter_raw_lines, read_lines
 
 Write = Callable[[str, str | bytes], Path]
 COMPRESSORS = {
@@ -91,8 +92,37 @@ def test_damaged_archives_are_refused(write: Write, suffix: str, damage: str) ->
 
 def test_invalid_utf8_names_file_line_and_byte(write: Write) -> None:
     path = write("a.de", b"gut\n" + "Tür ".encode() + b"T\xfcr\n")
-    with pytest.raises(DataError, match=r"a\.de:2 byte 7: invalid UTF-8.*iconv.*bad_lines=skip"):
+    with pytest.raises(DataError, match=r"a\.de:2 byte 7: invalid UTF-8 \(1 line in all\);.*iconv.*bad_lines=skip"):
         list(read_lines(path))
+
+
+def test_it_is_said_how_many_lines_are_invalid(write: Write) -> None:
+    path = write("a.de", b"gut\n" + 3 * b"T\xfcr\n\n" + "Tür\n".encode())
+    with pytest.raises(DataError, match=r"a\.de:2 byte 2: invalid UTF-8 \(3 lines in all\)"):
+        list(read_lines(path))
+
+
+def test_control_characters_are_counted_and_white_space_is_not() -> None:
+    assert count_controls("a\tb\vc\fd\re\x85 \x00\x1b\x7f\x80\x9f é ¢".encode()) == 5
+
+
+@pytest.mark.parametrize("skip_bad", [False, True])
+@pytest.mark.parametrize("head", [b"", b"four thousand bytes of text\n" * 150], ids=["from the start", "behind text"])
+def test_what_is_full_of_control_characters_is_no_text(write: Write, head: bytes, skip_bad: bool) -> None:
+    noise = random.Random(4).randbytes(40_000).replace(b"\0", b"")
+    with pytest.raises(DataError, match=r"a\.txt does not look like text: [\d,]+ of [\d,]+ bytes.*a binary file"):
+        list(read_lines(write("a.txt", head + noise), skip_bad=skip_bad))
+
+
+def test_few_control_characters_are_no_reason_to_refuse(write: Write) -> None:
+    lines = ["a\x00b", "\x1b[31mred\x1b[0m", *["nothing else"] * 500, *["\x07"] * 40]
+    assert list(read_lines(write("a.txt", "\n".join(lines)))) == lines
+
+
+def test_a_zero_does_not_make_utf16(write: Write) -> None:
+    assert list(read_lines(write("a.txt", b"a\0b\n"))) == ["a\0b"]
+    with pytest.raises(DataError, match="much of it is NUL; is it a binary file"):
+        list(read_lines(write("a.txt", b"\0\0\0\1\0\xff\0\0" * 9)))
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xc0\xaf"])
@@ -103,7 +133,14 @@ def test_bad_lines_are_skipped_in_place(write: Write, bad: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "named"),
-    [("utf-16", "utf-16"), ("utf-16-le", "utf-16le"), ("utf-16-be", "utf-16be"), ("utf-32", "utf-32")],
+    [
+        ("utf-16", "utf-16"),
+        ("utf-16-le", "utf-16le"),
+        ("utf-16-be", "utf-16be"),
+        ("utf-32", "utf-32"),
+        ("utf-32-le", "utf-32le"),
+        ("utf-32-be", "utf-32be"),
+    ],
 )
 def test_utf16_is_named_with_its_cure(write: Write, encoding: str, named: str) -> None:
     path = write("a.txt", "eine Zeile\nnoch eine\n".encode(encoding))
@@ -113,7 +150,7 @@ def test_utf16_is_named_with_its_cure(write: Write, encoding: str, named: str) -
 
 @pytest.mark.parametrize(("text", "named"), [(b"f\xfcr", "cp1252"), (b"\x84f\xfcr\x93", "cp1252"), (b"\x81", "latin1")])
 def test_the_likely_encoding_of_western_europe_is_named(write: Write, text: bytes, named: str) -> None:
-    with pytest.raises(DataError, match=rf"a\.txt:2 byte \d: invalid UTF-8; convert the file \(iconv -f {named} "):
+    with pytest.raises(DataError, match=rf"a\.txt:2 byte \d: invalid UTF-8 .*; convert the file \(iconv -f {named} "):
         list(read_lines(write("a.txt", b"one\n" + text + b"\n")))
 
 
@@ -128,6 +165,10 @@ def test_the_likely_encoding_of_western_europe_is_named(write: Write, text: byte
         (b"<?xml version", "XML; give a .tmx"),
         (b"\xef\xbb\xbf<?xml version", "XML; give a .tmx"),
         (b"\xde\x12\x04\x95", r"gettext's .mo"),
+        (b"\x89PNG\r\n", "PNG"),
+        (b"\xff\xd8\xff\xe0", "JPEG"),
+        (b"GIF89a", "GIF"),
+        (b"\x7fELF\x02", "a program"),
         (b"(\xb5/\xfd", "cannot read.*a.txt"),
     ],
 )

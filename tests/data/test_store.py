@@ -137,7 +137,10 @@ def test_report_in_words(tmp_path: Path, corpus_of: BuildCorpus, word_tokenizer:
     pairs = [(words(3), words(3))] * 6 + [("", words(3)), (" \u200b", words(3)), (words(30), words(30))]
     pairs += [(words(1), words(9))]
     store = build_store(tmp_path / "store", corpus_of(pairs), word_tokenizer, Limits(20, 2.0))
-    assert str(store.report) == "6 of 10 pairs kept (dropped: 2 empty, 1 too long, 1 of very unequal length)"
+    assert str(store.report) == (
+        "6 of 10 pairs kept (dropped: 2 empty, 1 too long, 1 of very unequal length),"
+        " 5 of them copies, 6 of them with the same text on both sides"
+    )
     assert str(FilterReport(read=2000, kept=2000)) == "2,000 of 2,000 pairs kept"
 
 
@@ -261,3 +264,16 @@ def test_the_name_of_a_directory_need_not_be_utf8(tmp_path: Path, toy_corpus: Co
     store = build_store(tmp_path / "a\udcff", toy_corpus, tokenizer, ROOMY)
     reopened = open_store(tmp_path / "a\udcff")
     assert reopened is not None and rows_of(reopened) == rows_of(store)
+
+
+def test_copies_identical_sides_and_control_characters_are_counted(
+    tmp_path: Path, corpus_of: BuildCorpus, word_tokenizer: Tokenizer
+) -> None:
+    pairs = [("the", "a"), ("the", "a"), ("the", "the"), ("the\x00\x1b", "the\ta\x85"), ("\ud800", "\x9b"), ("", "")]
+    report = build_store(tmp_path / "store", corpus_of(pairs), word_tokenizer, ROOMY).report
+    assert (report.read, report.kept) == (6, 4)
+    assert (report.copies, report.identical, report.controls) == (1, 1, 2)
+    assert str(report).endswith(
+        "(dropped: 2 empty), 1 of them copies, 1 of them with the same text on both sides,"
+        " 2 control characters made spaces"
+    )

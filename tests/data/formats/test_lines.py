@@ -1,6 +1,7 @@
 """Two text files: they match line by line or are refused, and nothing shifts a pair."""
 
 import bz2
+import random
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_corpus
 from tfm.data.errors import DataError
+from tfm.data.toy import toy_pairs
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -39,6 +41,37 @@ def test_unequal_line_counts_are_refused_with_both_counts(lines: int, difference
             match=rf"a\.de has {lines} lines and .*a\.en {other}; .*match line by line",
         ):
             list(corpus.pairs())
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(("at", "count"), [(417, 1), (700, 40)])
+def test_the_place_where_lines_slip_is_named(write: Write, side: int, at: int, count: int) -> None:
+    sides = [list(texts) for texts in zip(*toy_pairs("train", size=1_000), strict=True)]
+    del sides[side][at : at + count]
+    src, tgt = (str(write(f"a.{i}", "\n".join(lines))) for i, lines in enumerate(sides))
+    with pytest.raises(DataError, match=r"match line by line; the first line that slips .* near ([\d,]+)$") as raised:
+        list(open_corpus(DataConfig(src=[src], tgt=[tgt])).pairs())
+    assert abs(int(str(raised.value).rpartition(" ")[2].replace(",", "")) - at) < 12
+
+
+def test_no_place_is_named_where_nothing_tells(write: Write) -> None:
+    src, tgt = ([pair[side] for pair in toy_pairs("train", size=1_000)] for side in (0, 1))
+    random.Random(1).shuffle(others := list(tgt))
+    for lines in (tgt[:-7], others[:-7], ["x"] * 990):
+        names = [str(write("a.en", "\n".join(src))), str(write("a.de", "\n".join(lines)))]
+        with pytest.raises(DataError, match=r"the two files must match line by line$"):
+            list(open_corpus(DataConfig(src=names[:1], tgt=names[1:])).pairs())
+
+
+def test_a_byte_order_mark_is_left_out_and_told_once(write: Write) -> None:
+    src, tgt = str(write("a.de", "\ufeffeins\nzwei\n")), str(write("a.en", "one\ntwo\n"))
+    corpus = open_corpus(DataConfig(src=[src], tgt=[tgt]))
+    assert list(corpus.pairs()) == [("eins", "one"), ("zwei", "two")]
+    assert corpus.remarks == (f"{src}: the byte-order mark before its text is left out",)
+    assert len(open_corpus(DataConfig(src=[src], tgt=[src])).remarks) == 1
+    assert len(open_corpus(DataConfig(text=[src])).remarks) == 1
+    pairs = str(write("pairs.tsv", "\ufeffeins\tone\n"))
+    assert len(open_corpus(DataConfig(data=[pairs])).remarks) == 1
 
 
 def test_blank_lines_are_empty_pairs_and_keep_their_place(write: Write) -> None:

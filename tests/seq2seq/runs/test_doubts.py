@@ -58,6 +58,13 @@ def test_copies(store: Store) -> None:
     assert doubt == "50% of the training pairs are copies of others"
 
 
+def test_copies_on_purpose_are_none(tmp_path: Path) -> None:
+    src, tgt = [src for src, _ in GOOD], [tgt for _, tgt in GOOD]
+    tokenizer = build_tokenizer(src, tgt, TokenizerConfig(type="char"))
+    corpus = Corpus("pairs", "1", lambda: iter(GOOD + GOOD), repeats=True)
+    assert doubts(build_store(tmp_path / "store", corpus, tokenizer, Limits(100, 9.0)), 200, SHORT) == []
+
+
 def test_more_epochs_than_do_good(store: Store) -> None:
     found = store(GOOD)
     tokens = found.report.tgt_tokens + len(found)
