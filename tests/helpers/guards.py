@@ -184,6 +184,27 @@ GUARDS = [
         "tests/data/test_tokenizer.py::test_sentencepiece_does_not_outlive_the_process_that_started_it",
     ),
     Guard(
+        "an unknown vocabulary is first opened in another process",
+        "data/tokenizer.py",
+        "            try_vocabulary(model, path)\n",
+        "",
+        "tests/data/test_vocabulary_trial.py::test_what_tfm_has_built_is_known_and_other_files_are_tried",
+    ),
+    Guard(
+        "that process reads the vocabulary before SentencePiece does",
+        "data/vocabulary_trial_worker.py",
+        "        check(model)\n",
+        "",
+        "tests/data/test_vocabulary_trial.py::test_a_vocabulary_that_changes_characters_is_refused",
+    ),
+    Guard(
+        "that process has limits",
+        "data/vocabulary_trial_worker.py",
+        "    _limit()\n",
+        "",
+        "tests/data/test_vocabulary_trial_worker.py::test_a_trial_has_limits",
+    ),
+    Guard(
         "control characters do not reach the terminal",
         "cli/console.py",
         "        text = visible(text)\n",
