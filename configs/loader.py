@@ -11,10 +11,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ..data.errors import UsageError
+from ..data.errors import ModelError, UsageError
+from ..data.untrusted import read_plain
 from .run import RunConfig
 
 _MAX_CONFIG_BYTES = 64_000
+_MOST_PROBLEMS = 10
+"""Lines about one configuration."""
+_LONGEST_VALUE = 60
+"""Characters of a wrong value that are shown."""
 _DEEPEST = 20
 """Brackets in each other; a configuration needs one."""
 Tree = dict[str, Any]
@@ -58,13 +63,9 @@ def load_config(name_or_path: str) -> Tree:
     if path.suffix not in (".yaml", ".yml"):
         raise _no_preset(name_or_path, "; or name a .yaml file")
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MAX_CONFIG_BYTES + 1)
-        if len(content) > _MAX_CONFIG_BYTES:
-            raise UsageError(f"{path} is larger than a configuration can be ({_MAX_CONFIG_BYTES:,} bytes)")
-        text = content.decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        text = read_plain(path, _MAX_CONFIG_BYTES, follow=True).decode("utf-8")
+    except ModelError as error:
+        raise UsageError(str(error)) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
     return _load_tree(text, str(path))
@@ -158,6 +159,9 @@ def _parse_yaml(text: str, name: str) -> Tree:
         return {}
     if not isinstance(tree, dict):
         raise UsageError(f"{name}: a configuration is a mapping of sections to settings")
+    for key in [key for section in [tree, *tree.values()] if isinstance(section, dict) for key in section]:
+        if not isinstance(key, str | int | float | None):  # what JSON can have
+            raise UsageError(f"{name}: {_shown(key)} is no name of a section or a setting")
     return tree
 
 
@@ -219,7 +223,9 @@ def _adapter() -> Any:
 
 def _usage_error(details: Sequence[Any], name: str, lines: dict[tuple[str, ...], int]) -> UsageError:
     problems = [problem for detail in details for problem in _problems(detail, name, lines)]
-    return UsageError("\n".join(dict.fromkeys(problems)))
+    said = list(dict.fromkeys(problems))
+    more = [f"and {len(said) - _MOST_PROBLEMS:,} more problems"] if len(said) > _MOST_PROBLEMS else []
+    return UsageError("\n".join([*said[:_MOST_PROBLEMS], *more]))
 
 
 def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list[str]:
@@ -232,10 +238,17 @@ def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list
         return [_place(name, lines, (*path, message.split()[0].rstrip(":"))) + message for message in messages]
     if detail["type"] == "dataclass_type":
         return [
-            _place(name, lines, path) + f"{'.'.join(path)} must be a section of settings, but is {detail['input']!r}"
+            _place(name, lines, path)
+            + f"{'.'.join(path)} must be a section of settings, but is {_shown(detail['input'])}"
         ]
     message = detail["msg"].removeprefix("Input ").replace("should be", "must be").replace("array", "list")
-    return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {detail['input']!r}"]
+    return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {_shown(detail['input'])}"]
+
+
+def _shown(value: Any) -> str:
+    """A value as a person reads it, its beginning if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + ".."
 
 
 def _place(name: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...]) -> str:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+VocabularyType = Literal["unigram", "bpe", "char", "word"]
 MAX_VOCAB_SIZE = 1_000_000
 
 
@@ -61,7 +62,7 @@ class TokenizerConfig:
 
     vocab_size: int = 8000
     """Pieces wanted; reduced to what the corpus supports."""
-    type: Literal["unigram", "bpe", "char", "word"] = "unigram"
+    type: VocabularyType = "unigram"
     """SentencePiece algorithm. `word` takes the text as already split at spaces."""
     separate: bool = False
     """One vocabulary for each side instead of a joint one."""

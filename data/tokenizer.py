@@ -15,13 +15,14 @@ from typing import Any
 import sentencepiece
 
 from .cleaning import clean
-from .config import MAX_VOCAB_SIZE, TokenizerConfig
+from .config import MAX_VOCAB_SIZE, TokenizerConfig, VocabularyType
 from .errors import DataError, ModelError, OutOfMemory
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
 from .reservoir import Reservoir
-from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from .untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from .vocabulary_trial import remember_vocabulary, try_vocabulary
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 RESERVED_PIECES = [f"<reserved_{index:02d}>" for index in range(16)]
@@ -158,7 +159,7 @@ class Tokenizer:
         return sha256_bytes(self.src.model if self.joint else self.src.model + self.tgt.model)
 
     def save(self, directory: Path) -> None:
-        """Writes the tokenizer directory in one step.
+        """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on.
 
         Raises:
             EnvironmentFault: It cannot be written.
@@ -176,35 +177,55 @@ class Tokenizer:
                 "models": {f"{name}.model": sha256_bytes(vocabulary.model) for name, vocabulary in sides.items()},
             }
             write_file(staged / _DESCRIPTION, json_bytes(description))
+        for vocabulary in sides.values():
+            remember_vocabulary(vocabulary.model)
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizer":
-        """Reads a tokenizer directory, checking each model against its recorded hash.
+        """Reads a tokenizer directory, checking each model against its recorded hash, and trying one that is not known.
 
         Raises:
-            ModelError: The directory is missing, incomplete, damaged, or of a newer format.
+            ModelError: The directory is missing, incomplete, damaged, of a newer format, or would crash SentencePiece.
         """
         if not directory.is_dir():
             raise ModelError(f"{directory} is not a tokenizer directory; make one with tfm tokenize")
-        try:
-            description = parse_object(read_plain(directory / _DESCRIPTION, MAX_JSON_BYTES), directory / _DESCRIPTION)
-            version, models = description["format"], dict(description["models"])
-            kind, joint = str(description["type"]), bool(description["joint"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"{directory / _DESCRIPTION} is damaged") from error
-        if version != FORMAT_VERSION:
-            raise ModelError(
-                f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm"
-            )
+        description = _read_description(directory)
         vocabularies: dict[str, Vocabulary] = {}
-        for side in ("tokenizer",) if joint else ("src", "tgt"):
+        for side in ("tokenizer",) if description.joint else ("src", "tgt"):
             path = directory / f"{side}.model"
             model = read_plain(path, _MAX_MODEL_BYTES)
-            if sha256_bytes(model) != models.get(path.name):
+            if sha256_bytes(model) != description.models.get(path.name):
                 raise ModelError(f"{path} is damaged (its sha256 is not the one in {_DESCRIPTION})")
-            vocabularies[side] = Vocabulary(model)
+            try_vocabulary(model, path)
+            try:
+                vocabularies[side] = Vocabulary(model)
+            except ModelError as error:
+                raise ModelError(f"{path}: {error}") from error
         shared = vocabularies.get("tokenizer")
-        return cls(shared or vocabularies["src"], shared or vocabularies["tgt"], kind)
+        return cls(shared or vocabularies["src"], shared or vocabularies["tgt"], description.type)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """The content of `tokenizer.json`: what the vocabularies are, and the hash of each file."""
+
+    format: int
+    type: VocabularyType
+    joint: bool
+    models: dict[str, Any]
+
+
+def _read_description(directory: Path) -> _Description:
+    path = directory / _DESCRIPTION
+    content = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    version = content.get("format")
+    if type(version) is int and version != FORMAT_VERSION:
+        raise ModelError(f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+    check_fields(content, _Description, path)
+    try:
+        return _Description(**content)
+    except TypeError as error:
+        raise ModelError(f"{path} is damaged: something is missing in it") from error
 
 
 def build_tokenizer(

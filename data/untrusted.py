@@ -19,20 +19,22 @@ from .errors import ModelError
 
 MAX_JSON_BYTES = 1_000_000
 """Largest JSON file of a run."""
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-def read_plain(path: Path, max_bytes: int) -> bytes:
+def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
     """The content of a regular file.
 
     Args:
         path: Its name.
         max_bytes: The largest size that it may have.
+        follow: Whether it may be a link, as a file can that a user names.
 
     Raises:
         ModelError: It is missing, a link, a pipe, a device or a directory, or larger.
     """
-    with _opened(path) as file:
+    with _opened(path, _FLAGS if follow else _FLAGS | _NO_LINK) as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise ModelError(f"{path} is larger than such a file can be ({max_bytes:,} bytes)")
@@ -45,14 +47,14 @@ def read_beginning(path: Path, size: int) -> bytes:
     Raises:
         ModelError: It is missing, a link, a pipe, a device or a directory.
     """
-    with _opened(path) as file:
+    with _opened(path, _FLAGS | _NO_LINK) as file:
         return file.read(size)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path, flags: int) -> Iterator[IO[bytes]]:
     try:
-        with open(os.open(path, _FLAGS), "rb") as file:
+        with open(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ModelError(f"{path} is not a plain file; a run holds plain files alone")
             yield file

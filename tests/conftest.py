@@ -11,6 +11,7 @@ import pytest
 from tfm.cli.libraries import set_up_libraries
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")  # not that of whoever tests
 set_up_libraries()  # before torch is loaded, as the command does
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts the tests in the background (nohup, &) has them ignore Ctrl-C, and every command that they start.

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, sha256_bytes, staged_directory, write_file
-from ...data.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from ...data.untrusted import LONGEST_STRING, MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from ..decoding.config import DecodingConfig
 from ..model.config import ModelConfig, unknown
 from ..training.progress import Progress
@@ -128,7 +128,8 @@ def read_file(directory: Path, name: str) -> bytes:
         ModelError: Missing, a link, damaged, or not listed in the manifest.
     """
     entry = listed(directory, name)
-    content = read_plain(directory / name, MAX_TENSORS_BYTES if name.endswith(".safetensors") else MAX_JSON_BYTES)
+    most = MAX_TENSORS_BYTES if name.endswith(".safetensors") else MAX_JSON_BYTES
+    content = read_plain(directory / name, min(most, entry["size"]))  # no more than that need be read
     if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
         raise ModelError(f"{directory / name} is damaged (its sha256 is not the one in manifest.json)")
     return content
@@ -214,8 +215,20 @@ def read_state(directory: Path) -> dict[str, Any]:
     if not isinstance(progress, dict) or type(progress.get("step")) is not int or progress["step"] < 0:
         raise ModelError(f"{path} is damaged: it does not say at which step training stands")
     check_fields(progress, Progress, path)
-    if not all(
-        value is None or type(value) in (int, float) for value in map(state.get, ("score", "loss", "max_steps"))
-    ):
-        raise ModelError(f"{path} is damaged: a score, a loss and a number of steps are numbers")
+    known = {field.name for field in fields(_StateFields)}
+    check_fields({key: value for key, value in state.items() if key in known}, _StateFields, path)
+    for key, value in state.get("environment", {}).items():
+        if type(value) not in (str, int) or not f"{key}{value}"[: LONGEST_STRING + 1].isprintable():
+            raise ModelError(f"{path} is damaged: environment.{key[:20]} cannot be {repr(value)[:40]}")
     return state
+
+
+@dataclass(frozen=True)
+class _StateFields:
+    """Types of what `state.json` says besides `progress`; earlier versions said less."""
+
+    max_steps: int | None
+    data: str
+    environment: dict[str, Any]
+    score: float | None
+    loss: float | None

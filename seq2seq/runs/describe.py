@@ -26,6 +26,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
     best, last = best_checkpoint(sound), sound[-1]
     description, state = read_description(last), read_state(last)
+    progress = Progress(**state["progress"])
     tokenizer = run.load_tokenizer(description.tokenizer_sha256)
     config = description.model_config()
     sizes = {
@@ -44,32 +45,31 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "decoding": description.decoding,
         "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
         "training": {
-            "step": state["progress"]["step"],
-            "of": state["max_steps"],
-            "epoch": state["progress"]["epoch"],
-            _counted(description.purpose): state["progress"]["tokens"],
-            "stopped_early": state["progress"]["stopped_early"],
+            "step": progress.step,
+            "of": state.get("max_steps"),
+            "epoch": progress.epoch,
+            _counted(description.purpose): progress.tokens,
+            "stopped_early": progress.stopped_early,
         },
         "computed": describe_setup(run, state.get("environment", {})),
         "checkpoints": [
             {
                 "step": checkpoint_step(path),
-                "score": None if reason else read_state(path)["score"],
+                "score": None if reason else read_state(path).get("score"),
                 "best": path == best,
                 "last": path == last,
                 "damage": reason,
             }
             for path, reason in checkpoints.items()
         ],
-        "verdict": _verdict(run, state) if run.has_begun else [],
+        "verdict": _verdict(run, progress, state.get("max_steps")) if run.has_begun else [],
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
 
 
-def _verdict(run: RunDirectory, state: dict[str, Any]) -> list[str]:
+def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:
     """How good a run is and what would help, as of a checkpoint."""
-    progress, training = Progress(**state["progress"]), run.configuration().training
-    return verdict(run.metrics.records(), training, progress, state["max_steps"])
+    return verdict(run.metrics.records(), run.configuration().training, progress, max_steps)
 
 
 def _exportable(config: ModelConfig, vocab_size: int) -> str:

@@ -44,7 +44,7 @@ from .setup import Setup, in_todays_words
 from .state import RunState, Saved
 from .validation import DevSet, MaskedTokenValidator, SentenceValidator, TextValidator, TranslationValidator, Validator
 from .verdict import verdict
-from .weights import count_parameters, load_weights, model_tensors, read_tensors, write_checkpoint
+from .weights import count_parameters, load_moments, load_weights, model_tensors, read_weights, write_checkpoint
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,11 @@ class Leader:
                 " the result will be as good, but not bit for bit the same"
             )
         load_weights(self.model, checkpoint, "model")
-        self.trainer.optimizer.restore(self.model, read_tensors(checkpoint, "optimizer"))
+        load_moments(self.trainer.optimizer, self.model, checkpoint)
         if self.config.ema_decay:
             self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
-            self.trainer.average.restore({k: v.to(self.device) for k, v in read_tensors(checkpoint, "ema").items()})
+            averages = read_weights(self.model, checkpoint, "ema")
+            self.trainer.average.restore({name: tensor.to(self.device) for name, tensor in averages.items()})
 
     def _initialise(self, source: RunDirectory) -> None:
         """Takes the best weights of another run."""

@@ -160,10 +160,12 @@ def _kept(run: RunDirectory, saved: Saved | None, device: torch.device) -> Setup
     return setup if saved is not None or setup.processor == describe_processor() else None
 
 
-def _of_environment(environment: dict[str, Any]) -> Setup:
+def _of_environment(environment: dict[str, Any]) -> Setup | None:
     """The setup that a checkpoint was made with, for runs of an earlier tfm, which keep none."""
     known = in_todays_words(environment)
     precisions: dict[str, Precision] = {"bfloat16": "bf16", "float32": "fp32"}
+    if not known.keys() >= {"threads", "device", "processor"} or known["precision"] not in precisions:
+        return None  # no tfm wrote that
     return Setup(
         precisions[known["precision"]],
         precisions[known["muon_precision"]],
@@ -175,7 +177,7 @@ def _of_environment(environment: dict[str, Any]) -> Setup:
 
 def in_todays_words(environment: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint says it was computed with; what an earlier tfm did not say is as it was then."""
-    then = {"ranks": 1, "parts": 1, "muon_precision": environment["precision"], "cpu": processor_name()}
+    then = {"ranks": 1, "parts": 1, "muon_precision": environment.get("precision"), "cpu": processor_name()}
     return then | environment
 
 

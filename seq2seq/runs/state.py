@@ -63,5 +63,8 @@ def newest_saved(run: RunDirectory, reporter: Reporter) -> Saved | None:
 
 def _saved(checkpoint: Path) -> Saved:
     state = read_state(checkpoint)
-    progress = Progress(**state["progress"])
-    return Saved(checkpoint, RunState(progress, state["max_steps"], state["data"], state["environment"]))
+    try:
+        kept = RunState(Progress(**state["progress"]), state["max_steps"], state["data"], state["environment"])
+    except KeyError as error:
+        raise ModelError(f"{checkpoint / 'state.json'} is damaged: it has no {error}") from error
+    return Saved(checkpoint, kept)

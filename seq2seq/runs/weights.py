@@ -19,6 +19,7 @@ from ..model.config import unknown
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
 from ..model.encoder_only import EncoderOnly
+from ..training.optimizer import Optimizer
 from .checkpoint import ModelDescription, listed, read_description, read_file, write_files
 
 
@@ -54,8 +55,8 @@ def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
     """
     try:
         return safetensors.torch.load(read_file(directory, f"{name}.safetensors"))
-    except safetensors.SafetensorError as error:
-        raise ModelError(f"{directory / name}.safetensors is damaged: {error}") from error
+    except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError) as error:
+        raise ModelError(f"{directory / name}.safetensors is damaged: {str(error)[:100]}") from error
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -67,25 +68,49 @@ def load_weights(model: nn.Module, directory: Path, name: str) -> None:
     """Copies the tensors of a checkpoint file into a model.
 
     Raises:
-        ModelError: Names or shapes do not match.
+        ModelError: They are not weights of this model, see `read_weights`.
     """
-    tensors = read_tensors(directory, name)
+    tensors = read_weights(model, directory, name)
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            parameter.copy_(tensors[key])
+
+
+def read_weights(model: nn.Module, directory: Path, name: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint file that holds a weight for each parameter of a model.
+
+    Raises:
+        ModelError: Names, shapes or types do not match, or a number is not finite.
+    """
+    tensors, path = read_tensors(directory, name), f"{directory / name}.safetensors"
     parameters = dict(model.named_parameters())
     if set(tensors) != set(parameters):
-        raise ModelError(f"{directory / name}.safetensors does not hold the weights that model.json describes")
-    with torch.no_grad():
-        for key, parameter in parameters.items():
-            if tensors[key].shape != parameter.shape:
-                raise ModelError(
-                    f"{directory / name}.safetensors: {key} has shape {tuple(tensors[key].shape)},"
-                    f" model.json describes {tuple(parameter.shape)}"
-                )
-            if not bool(tensors[key].isfinite().all()):
-                raise ModelError(
-                    f"{directory / name}.safetensors: {key} holds numbers that are not finite: the training diverged;"
-                    " use another --checkpoint"
-                )
-            parameter.copy_(tensors[key])
+        raise ModelError(f"{path} does not hold the weights that model.json describes")
+    for key, parameter in parameters.items():
+        tensor = tensors[key]
+        if tensor.shape != parameter.shape or tensor.dtype != torch.float32:
+            found = f"{str(tuple(tensor.shape))[:60]} of {str(tensor.dtype).removeprefix('torch.')}"
+            raise ModelError(
+                f"{path}: {key} has shape {found}, model.json describes {tuple(parameter.shape)} of float32"
+            )
+        if not bool(tensor.isfinite().all()):
+            raise ModelError(
+                f"{path}: {key} holds numbers that are not finite: the training diverged; use another --checkpoint"
+            )
+    return tensors
+
+
+def load_moments(optimizer: Optimizer, model: nn.Module, directory: Path) -> None:
+    """Gives an optimizer the state that a checkpoint holds.
+
+    Raises:
+        ModelError: It is not that of this model.
+    """
+    tensors = read_tensors(directory, "optimizer")
+    try:
+        optimizer.restore(model, tensors)
+    except ValueError as error:
+        raise ModelError(f"{directory / 'optimizer.safetensors'} is damaged: {error}") from error
 
 
 _MAX_HEADER_BYTES = 10_000_000

@@ -1,5 +1,6 @@
 """What turns gradients into updates: AdamW, with Muon for the hidden matrices if configured; and the moving average."""
 
+import math
 from typing import Any
 
 import torch
@@ -89,15 +90,44 @@ class Optimizer:
         """Puts tensors from `tensors` back.
 
         Raises:
-            KeyError: A tensor belongs to no parameter of the model.
+            ValueError: They are not those of this model: a name or a shape differs, one is missing, or a number cannot
+                be.
         """
-        parameters = dict(model.named_parameters())
+        states: dict[str, dict[str, Tensor]] = {}
         for full_name, value in tensors.items():
             key, _, name = full_name.partition("/")
+            states.setdefault(name, {})[key] = value
+        parameters = dict(model.named_parameters())
+        for name, state in states.items():
+            if name not in parameters:
+                raise ValueError(f"the model has no weight {name[:60]!r}")
             parameter = parameters[name]
-            on_host = key == "step" and parameter.device.type == "cpu"
-            part = self._parts[-1] if key == "momentum_buffer" else self._parts[0]
-            part.state[parameter][key] = value.clone() if on_host else value.to(parameter.device).clone()
+            part = next(part for part in self._parts if _has(part, parameter))
+            _check_state(name, state, parameter, _ADAMW if part is self._parts[0] else _MUON)
+            for key, value in state.items():
+                on_host = key == "step" and parameter.device.type == "cpu"
+                part.state[parameter][key] = value.clone() if on_host else value.to(parameter.device).clone()
+
+
+_ADAMW, _MUON = {"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}
+"""What the optimizers keep of each parameter."""
+
+
+def _has(part: torch.optim.Optimizer, parameter: nn.Parameter) -> bool:
+    return any(parameter is one for group in part.param_groups for one in group["params"])
+
+
+def _check_state(name: str, state: dict[str, Tensor], parameter: nn.Parameter, keys: set[str]) -> None:
+    """Refuses what no optimizer can have kept of a parameter."""
+    if state.keys() != keys:
+        raise ValueError(f"{name} needs {', '.join(sorted(keys))}")
+    for key, value in state.items():
+        shape = () if key == "step" else parameter.shape
+        if value.dtype != torch.float32 or value.shape != shape:
+            raise ValueError(f"{key}/{name} has another shape or type than the weight")
+        least = 0.0 if key in ("step", "exp_avg_sq") else -math.inf
+        if not bool(value.isfinite().all()) or bool((value < least).any()):
+            raise ValueError(f"{key}/{name} holds impossible numbers")
 
 
 class MovingAverage:

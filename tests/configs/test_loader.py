@@ -1,5 +1,6 @@
 """The loader: each mistake in a configuration is named with its line and, where there is one, its cure."""
 
+import os
 import random
 import time
 from collections.abc import Callable
@@ -286,11 +287,31 @@ def test_wrong_types(complaint: Complaint, content: str, message: str) -> None:
         ("[" * 2000 + "]" * 2000, "my.yaml: nested too deeply for a configuration"),
         (b"model: \xff\n", "my.yaml is not UTF-8"),
         ("model: {}\n".encode("utf-16"), "my.yaml is not UTF-8"),
-        ("#" * 64_001, "my.yaml is larger than a configuration can be (64,000 bytes)"),
+        ("#" * 64_001, "my.yaml is larger than such a file can be (64,000 bytes)"),
     ],
 )
 def test_files_that_are_no_configuration(complaint: Complaint, content: str | bytes, message: str) -> None:
     assert complaint(content).startswith(message)
+
+
+def test_a_pipe_is_no_configuration_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "my.yaml")
+    with pytest.raises(UsageError, match=r"my\.yaml is not a plain file"):
+        load_config(str(tmp_path / "my.yaml"))
+    (tmp_path / "mine.yaml").write_text("model: {dropout: 0.5}")
+    (tmp_path / "link.yaml").symlink_to("mine.yaml")
+    assert load_config(str(tmp_path / "link.yaml")) == {"model": {"dropout": 0.5}}
+
+
+@pytest.mark.parametrize("text", ["? [a, b]\n: c\n", "model:\n  2026-01-01: 3\n", "model:\n  ? {a: b}\n  : 3\n"])
+def test_what_is_no_name_is_refused(complaint: Complaint, text: str) -> None:
+    assert "no name of a section or a setting" in complaint(text) or "unhashable" in complaint(text)
+
+
+def test_what_is_said_of_a_configuration_is_short(complaint: Complaint) -> None:
+    said = complaint("".join(f"key{number}: 1\n" for number in range(4000))).splitlines()
+    assert len(said) == 11 and said[-1] == "and 3,990 more problems"
+    assert max(map(len, complaint(f"training:\n  max_steps: {'x' * 50_000}\n").splitlines())) < 200
 
 
 def test_bomb_of_aliases_is_refused_unexpanded(complaint: Complaint) -> None:

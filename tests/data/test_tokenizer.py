@@ -329,6 +329,18 @@ def test_newer_format_asks_for_an_upgrade(tmp_path: Path, tokenizer: Tokenizer) 
         Tokenizer.load(tmp_path / "t")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"type": "x" * 5000}, {"type": "\x1b[2J"}, {"joint": 1}, {"models": [["a", "b"]]}, {"x": 1}, {"format": True}],
+)
+def test_a_description_of_other_types_is_refused(tmp_path: Path, tokenizer: Tokenizer, changes: dict[str, Any]) -> None:
+    tokenizer.save(tmp_path / "t")
+    path = tmp_path / "t" / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ModelError, match=r"tokenizer\.json (is damaged|has an unknown key)"):
+        Tokenizer.load(tmp_path / "t")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "null", '{"format": 1}', '{"format": 1, "models": 3}', "\0"])
 def test_damaged_description(tmp_path: Path, tokenizer: Tokenizer, content: str) -> None:
     tokenizer.save(tmp_path / "t")

@@ -151,8 +151,8 @@ GUARDS = [
     Guard(
         "weights are finite float32 numbers when they are read",
         "seq2seq/runs/weights.py",
-        "            if not bool(tensors[key].isfinite().all()):",
-        "            if False:",
+        "        if not bool(tensor.isfinite().all()):",
+        "        if False:",
         f"{CHECKPOINTS}::test_weights_with_other_numbers_are_refused",
     ),
     Guard(
@@ -182,6 +182,27 @@ GUARDS = [
         "        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)",
         "        pass",
         "tests/data/test_tokenizer.py::test_sentencepiece_does_not_outlive_the_process_that_started_it",
+    ),
+    Guard(
+        "an unknown vocabulary is first opened in another process",
+        "data/tokenizer.py",
+        "            try_vocabulary(model, path)\n",
+        "",
+        "tests/data/test_vocabulary_trial.py::test_what_tfm_has_built_is_known_and_other_files_are_tried",
+    ),
+    Guard(
+        "that process reads the vocabulary before SentencePiece does",
+        "data/vocabulary_trial_worker.py",
+        "        check(model)\n",
+        "",
+        "tests/data/test_vocabulary_trial.py::test_a_vocabulary_that_changes_characters_is_refused",
+    ),
+    Guard(
+        "that process has limits",
+        "data/vocabulary_trial_worker.py",
+        "    _limit()\n",
+        "",
+        "tests/data/test_vocabulary_trial_worker.py::test_a_trial_has_limits",
     ),
     Guard(
         "control characters do not reach the terminal",

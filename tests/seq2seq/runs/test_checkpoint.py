@@ -7,17 +7,20 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import torch
 from helpers.descriptions import describe
+from helpers.tiny_run import Recorder
 from torch import Tensor
 
 from tfm.data import files
@@ -28,7 +31,17 @@ from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.runs import checkpoint
 from tfm.seq2seq.runs.checkpoint import ModelDescription, checkpoint_step, damage, read_description, read_state
 from tfm.seq2seq.runs.directory import RunDirectory, best_checkpoint
-from tfm.seq2seq.runs.weights import load_model, model_tensors, read_tensors, write_checkpoint
+from tfm.seq2seq.runs.state import newest_saved
+from tfm.seq2seq.runs.weights import (
+    load_model,
+    load_moments,
+    model_tensors,
+    read_tensors,
+    read_weights,
+    write_checkpoint,
+)
+from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.optimizer import Optimizer
 from tfm.seq2seq.training.progress import Progress
 
 CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
@@ -350,6 +363,72 @@ def test_weights_with_other_numbers_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ModelError, match=reason):
             load_model(save(tmp_path, step, model={**weights, name: changed}))
+
+
+def test_other_weights_than_those_to_use_have_the_same_rules(tmp_path: Path) -> None:
+    """A run that goes on reads all of its tensors."""
+    weights = model_tensors(tiny_model())
+    name = next(iter(weights))
+    for step, changed in enumerate((weights[name].long(), weights[name].T, weights[name] * float("inf"))):
+        found = save(
+            tmp_path, step, model=weights, ema={**weights, name: changed}, optimizer={f"exp_avg/{name}": changed}
+        )
+        with pytest.raises(ModelError, match=f"{re.escape(name)} (has shape|holds numbers)"):
+            read_weights(tiny_model(), found, "ema")
+        model = tiny_model()
+        with pytest.raises(ModelError, match=r"optimizer\.safetensors is damaged: .* needs"):
+            load_moments(Optimizer(model, TrainingConfig()), model, found)
+
+
+def test_no_more_of_a_file_is_read_than_the_manifest_lists(tmp_path: Path) -> None:
+    found = save(tmp_path, 1)
+    with open(found / "model.safetensors", "ab") as file:
+        file.truncate(10_000_000_000)
+    tracemalloc.start()
+    with pytest.raises(ModelError, match="larger than such a file can be"):
+        checkpoint.read_file(found, "model.safetensors")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+WHOLE = {
+    "progress": {"step": 5},
+    "max_steps": 9,
+    "data": "0",
+    "environment": {"threads": 1},
+    "score": 1.0,
+    "loss": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"environment": []}, "environment cannot be"),
+        ({"environment": {"a": []}}, "environment.a cannot be"),
+        ({"environment": {"a": "\x1b[2J"}}, "environment.a cannot be"),
+        ({"environment": {"a": "x" * 2_000_000}}, "larger than|environment.a cannot be"),
+        ({"score": "1"}, "score cannot be"),
+        ({"score": 10**400}, "score cannot be"),
+        ({"max_steps": 1.5}, "max_steps cannot be"),
+        ({"data": 5}, "data cannot be"),
+    ],
+)
+def test_a_state_of_other_types_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    weights = model_tensors(tiny_model())
+    target = RunDirectory(tmp_path).checkpoint_path(5)
+    write = partial(write_checkpoint, target, tensors={"model": weights}, description=description())
+    write(state=WHOLE)
+    assert read_state(target) == WHOLE
+    with pytest.raises((ModelError, EnvironmentFault), match=words):
+        write(state=WHOLE | changes)
+        read_state(target)
+
+
+def test_a_state_that_lacks_something_is_no_place_to_go_on_from(tmp_path: Path, recorder: Recorder) -> None:
+    save(tmp_path, 5)
+    with pytest.raises(ModelError, match=r"state\.json is damaged: it has no 'max_steps'"):
+        newest_saved(RunDirectory(tmp_path), recorder)
 
 
 @pytest.mark.parametrize(

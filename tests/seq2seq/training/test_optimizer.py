@@ -1,12 +1,17 @@
 """AdamW's groups and state, and the moving average."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
 from tfm.seq2seq.training.randomness import counter_seed, seed_torch
+
+NAME = "encoder.layers.0.self_attn.q_proj.weight"
 
 
 @pytest.fixture
@@ -54,6 +59,34 @@ def test_restored_moments_continue_bit_for_bit(model: Transformer) -> None:
     gradients(model, 3)
     fresh.step(1.0)
     assert all(torch.equal(p, e) for p, e in zip(model.parameters(), expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda moments: moments.update({"exp_avg/nobody": torch.zeros(1)}), "the model has no weight 'nobody'"),
+        (lambda moments: moments.update({"nothing": torch.zeros(1)}), "the model has no weight ''"),
+        (lambda moments: moments.pop(f"exp_avg/{NAME}"), f"{NAME} needs exp_avg, exp_avg_sq, step"),
+        (lambda moments: moments.update({f"x/{NAME}": torch.zeros(1)}), "needs"),
+        (lambda moments: moments.update({f"momentum_buffer/{NAME}": torch.zeros(1)}), "needs"),
+        (lambda moments: moments.update({f"exp_avg/{NAME}": torch.zeros(1)}), "another shape or type"),
+        (lambda moments: moments.update({f"exp_avg/{NAME}": moments[f"exp_avg/{NAME}"].half()}), "another shape"),
+        (lambda moments: moments[f"exp_avg/{NAME}"].fill_(float("nan")), "impossible numbers"),
+        (lambda moments: moments[f"exp_avg_sq/{NAME}"].fill_(-1), "impossible numbers"),
+        (lambda moments: moments[f"step/{NAME}"].fill_(-1), "impossible numbers"),
+    ],
+)
+def test_moments_of_another_model_are_refused(
+    model: Transformer, change: Callable[[dict[str, Tensor]], object], words: str
+) -> None:
+    optimizer = Optimizer(model, TrainingConfig())
+    gradients(model, 0)
+    optimizer.step(1.0)
+    moments = {name: tensor.clone() for name, tensor in optimizer.tensors(model).items()}
+    Optimizer(model, TrainingConfig()).restore(model, moments)
+    change(moments)
+    with pytest.raises(ValueError, match=words):
+        Optimizer(model, TrainingConfig()).restore(model, moments)
 
 
 def test_the_moving_average_follows_the_formula(model: Transformer) -> None:
