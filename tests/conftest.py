@@ -3,10 +3,14 @@
 import os
 import signal
 import socket
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command import Completed, Tfm, run_command
+from helpers.forkserver import ForkServer
 
 from tfm.cli.libraries import set_up_libraries
 
@@ -46,6 +50,29 @@ def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test runs inside an empty directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Starts commands without waiting for imports."""
+    with ForkServer(tmp_path_factory.mktemp("forkserver")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def forked(request: pytest.FixtureRequest) -> Tfm:
+    """Runs the command as `run_command` does, without waiting for imports; the fork server needs Linux."""
+    if sys.platform != "linux":
+        return run_command
+    server: ForkServer = request.getfixturevalue("server")
+
+    def run(
+        *arguments: object, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 240
+    ) -> Completed:
+        ended = server.run(*arguments, cwd=cwd, stdin=stdin, env=env, seconds=timeout)
+        return Completed(["tfm", *map(str, arguments)], ended.code, ended.stdout, ended.stderr)
+
+    return run
 
 
 @pytest.fixture(scope="session")

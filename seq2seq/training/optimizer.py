@@ -113,7 +113,7 @@ _ADAMW, _MUON = {"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}
 """What the optimizers keep of each parameter."""
 
 
-def _has(part: torch.optim.Optimizer, parameter: nn.Parameter) -> bool:
+def _has(part: AdamW | Muon, parameter: nn.Parameter) -> bool:
     return any(parameter is one for group in part.param_groups for one in group["params"])
 
 

@@ -1,20 +1,12 @@
 """Attacks: small shares of each in `make test`; all of one by `make attack-kills`, `make attack-disk`, and so on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.forkserver import ForkServer
 
 Tell = Callable[[str], None]
 Share = Callable[[int, int], int]
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """Starts commands without waiting for imports."""
-    with ForkServer(tmp_path_factory.mktemp("forkserver")) as running:
-        yield running
 
 
 @pytest.fixture

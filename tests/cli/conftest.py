@@ -1,19 +1,22 @@
 """A corpus and a tiny run to use the command on."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.command import TINY_FLAGS, Completed, Tfm, run_command, write_lines
+from helpers.command import TINY_FLAGS, Tfm, run_command, write_lines
 
 
 @pytest.fixture
-def tfm(tmp_path: Path) -> Tfm:
-    """Runs the command in the test's own directory."""
+def tfm(tmp_path: Path, forked: Tfm) -> Tfm:
+    """Runs the command in the test's own directory, its imports done; what begins before them needs `installed`."""
+    return partial(forked, cwd=tmp_path)
 
-    def run(*arguments: object, **options: object) -> Completed:
-        return run_command(*arguments, **{"cwd": tmp_path, **options})  # pyright: ignore[reportArgumentType]
 
-    return run
+@pytest.fixture
+def installed(tmp_path: Path) -> Tfm:
+    """Runs the console script in the test's own directory, as a user runs it."""
+    return partial(run_command, cwd=tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -35,10 +38,10 @@ def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
+def tiny_run(forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
     """A run directory trained for a few steps by the command itself; not to be changed."""
     folder = tmp_path_factory.mktemp("tiny")
     write_lines(folder / "train.tsv", ["\t".join(pair) for pair in sentences])
-    done = run_command("train", "--data", "train.tsv", "--max-steps", 20, "--run", "tiny", *TINY_FLAGS, cwd=folder)
+    done = forked("train", "--data", "train.tsv", "--max-steps", 20, "--run", "tiny", *TINY_FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder / "tiny"

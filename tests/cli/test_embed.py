@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.command import TINY_FLAGS, Tfm, error_of, records, run_command, write_lines
+from helpers.command import TINY_FLAGS, Tfm, error_of, records, write_lines
 
 from tfm.seq2seq.decoding import Embedder
 
@@ -21,11 +21,11 @@ LINES = ["one two three", "", "four five", "six " * 60, "  ", "one two three"]
 
 
 @pytest.fixture(scope="session")
-def encoder_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
+def encoder_run(forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
     """A sentence encoder, trained for a few steps by the command itself; not to be changed."""
     folder = tmp_path_factory.mktemp("encoder")
     write_lines(folder / "train.tsv", ["\t".join(pair) for pair in sentences])
-    done = run_command("train", "--data", "train.tsv", "--max-steps", 5, "--run", "run", *ENCODER_FLAGS, cwd=folder)
+    done = forked("train", "--data", "train.tsv", "--max-steps", 5, "--run", "run", *ENCODER_FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     assert "Embed with: tfm embed --run run" in done.stderr.decode()
     return folder / "run"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.command import Tfm, error_of, run_command, write_lines
+from helpers.command import Tfm, error_of, write_lines
 
 
 def test_an_export_is_written_compared_and_usable(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
@@ -69,19 +69,21 @@ def test_wrong_use(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_without_the_extra_one_line_says_what_to_install(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+def test_without_the_extra_one_line_says_what_to_install(installed: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked" / "ctranslate2.py").write_text("raise ModuleNotFoundError(\"No module named 'ctranslate2'\")")
     path = os.pathsep.join([str(tmp_path / "blocked"), os.environ.get("PYTHONPATH", "")])
-    done = tfm("export", "--run", tiny_run, "--output", "made", env={"PYTHONPATH": path})
+    done = installed("export", "--run", tiny_run, "--output", "made", env={"PYTHONPATH": path})
     assert done.returncode == 5
     assert error_of(done).splitlines()[-1].endswith("pip install ctranslate2")
     assert not (tmp_path / "made").exists()
-    assert tfm("info", "--run", tiny_run, env={"PYTHONPATH": path}).returncode == 0
+    assert installed("info", "--run", tiny_run, env={"PYTHONPATH": path}).returncode == 0
 
 
 @pytest.fixture(scope="module")
-def odd_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> tuple[Path, str]:
+def odd_run(
+    forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]
+) -> tuple[Path, str]:
     """A run that cannot be exported, and what its training said."""
     folder = tmp_path_factory.mktemp("odd")
     write_lines(folder / "train.tsv", ["\t".join(pair) for pair in sentences])
@@ -90,7 +92,7 @@ def odd_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str,
     flags = [flag for name, size in {**sizes, **layers}.items() for flag in ("--set", f"model.{name}={size}")]
     flags += ["--set", "tokenizer.vocab_size=300", "--set", "training.max_tokens_per_batch=32"]
     flags += ["--set", "training.validation_sentences=1", "--set", "decoding.beam_size=1"]
-    done = run_command("train", "--data", "train.tsv", "--run", "odd", "--max-steps", 1, *flags, cwd=folder)
+    done = forked("train", "--data", "train.tsv", "--run", "odd", "--max-steps", 1, *flags, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder / "odd", done.stderr.decode()
 

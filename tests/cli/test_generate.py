@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers.command import TINY_FLAGS, Tfm, error_of, run_command, write_lines
+from helpers.command import TINY_FLAGS, Tfm, error_of, write_lines
 
 TEXT_FLAGS = [
     flag.replace("num_encoder_layers=1", "num_encoder_layers=0").replace("optimizer=muon", "optimizer=adamw")
@@ -13,11 +13,11 @@ TEXT_FLAGS = [
 
 
 @pytest.fixture(scope="module")
-def text_run(tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
+def text_run(forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
     """A language model trained for a few steps by the command itself; not to be changed."""
     folder = tmp_path_factory.mktemp("text")
     write_lines(folder / "stories.txt", [src for src, _ in sentences])
-    done = run_command("train", "--text", "stories.txt", "--max-steps", 20, *TEXT_FLAGS, cwd=folder)
+    done = forked("train", "--text", "stories.txt", "--max-steps", 20, *TEXT_FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     said = done.stderr.decode()
     assert "text alone: a language model, preset text-100k" in said

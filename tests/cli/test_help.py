@@ -31,23 +31,23 @@ COMMANDS = [
 ]
 
 
-def test_help_names_every_command(tfm: Tfm) -> None:
-    done = tfm("--help")
+def test_help_names_every_command(installed: Tfm) -> None:
+    done = installed("--help")
     assert done.returncode == 0
     for command in COMMANDS:
         assert f"  {command} " in done.stdout.decode()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_that_fits_a_terminal(tfm: Tfm, command: str) -> None:
-    done = tfm(command, "--help", env={"COLUMNS": "100"})
+def test_every_command_has_help_that_fits_a_terminal(installed: Tfm, command: str) -> None:
+    done = installed(command, "--help", env={"COLUMNS": "100"})
     assert done.returncode == 0
     assert "--debug" in done.stdout.decode()
     assert max(map(len, done.stdout.decode().splitlines())) <= 100
 
 
-def test_version(tfm: Tfm) -> None:
-    assert tfm("--version").stdout.decode().startswith("tfm 0.")
+def test_version(installed: Tfm) -> None:
+    assert installed("--version").stdout.decode().startswith("tfm 0.")
 
 
 def test_libraries_are_set_up_before_they_load_and_the_users_own_settings_stand(
@@ -66,8 +66,8 @@ def test_libraries_are_set_up_before_they_load_and_the_users_own_settings_stand(
     assert capsys.readouterr().out.startswith("tfm 0.")
 
 
-def test_no_arguments_is_help_and_a_usage_error(tfm: Tfm) -> None:
-    done = tfm()
+def test_no_arguments_is_help_and_a_usage_error(installed: Tfm) -> None:
+    done = installed()
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.startswith(b"Usage: tfm")
@@ -84,8 +84,8 @@ def test_no_arguments_is_help_and_a_usage_error(tfm: Tfm) -> None:
         (["train", "--max-steps", "0"], "--max-steps"),
     ],
 )
-def test_a_typing_mistake_gets_one_line_with_the_right_word(tfm: Tfm, arguments: list[str], hint: str) -> None:
-    done = tfm(*arguments)
+def test_a_typing_mistake_gets_one_line_with_the_right_word(installed: Tfm, arguments: list[str], hint: str) -> None:
+    done = installed(*arguments)
     assert done.returncode == 2
     assert hint in error_of(done)
     assert len(error_of(done).splitlines()) == 1
@@ -206,8 +206,8 @@ def test_a_signal_is_said_whatever_the_command(
         ("--vocab-size", "tokenizer.vocab_size"),
     ],
 )
-def test_a_setting_given_as_an_option_is_recognised(tfm: Tfm, option: str, setting: str) -> None:
-    done = tfm("train", option, "1")
+def test_a_setting_given_as_an_option_is_recognised(installed: Tfm, option: str, setting: str) -> None:
+    done = installed("train", option, "1")
     assert done.returncode == 2
     assert f"Settings are given as --set {setting}=VALUE." in error_of(done)
-    assert "--set" not in error_of(tfm("train", "--completely-unlike-anything", "1"))
+    assert "--set" not in error_of(installed("train", "--completely-unlike-anything", "1"))

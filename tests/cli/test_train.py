@@ -457,11 +457,11 @@ def test_a_time_limit_for_a_run_under_way(tfm: Tfm, corpus: Path) -> None:
     assert "finished at step 84" in error_of(longer)  # it is over before three updates were timed; one more is made
 
 
-def test_modules_of_the_current_directory_are_not_imported(tfm: Tfm, corpus: Path) -> None:
+def test_modules_of_the_current_directory_are_not_imported(installed: Tfm, corpus: Path) -> None:
     for name in ("random", "json", "tokenize", "numpy"):
         write_lines(corpus / f"{name}.py", ["raise SystemExit('imported')"])
-    done = tfm("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS, "--set", "training.grad_accum_steps=2",
-               "--set", "training.ranks=2")  # fmt: skip
+    parts = ["--set", "training.grad_accum_steps=2", "--set", "training.ranks=2"]
+    done = installed("train", *FILES, "--run", "r", "--max-steps", 2, *TINY_FLAGS, *parts)
     assert done.returncode == 0, error_of(done)
 
 
