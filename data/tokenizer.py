@@ -39,8 +39,8 @@ MIN_MASKED_PAIRS = 20
 """A corpus with fewer pairs with placeholders is too small to learn their symbols from."""
 
 FORMAT_VERSION = 1
-_DESCRIPTION = "tokenizer.json"
-_MAX_MODEL_BYTES = 16_000_000
+TOKENIZER_JSON = "tokenizer.json"
+MAX_VOCABULARY_BYTES = 16_000_000
 _MAX_SENTENCE_BYTES = 4192
 """SentencePiece leaves longer lines out of the training of a vocabulary; so do we, before it does."""
 
@@ -164,21 +164,29 @@ class Tokenizer:
         Raises:
             EnvironmentFault: It cannot be written.
         """
-        sides = {"tokenizer": self.src} if self.joint else {"src": self.src, "tgt": self.tgt}
         with staged_directory(directory) as staged:
-            for name, vocabulary in sides.items():
-                write_file(staged / f"{name}.model", vocabulary.model)
+            for name, vocabulary in self._sides().items():
                 lines = [f"{index}\t{vocabulary.piece(index)}\n" for index in range(len(vocabulary))]
                 write_file(staged / f"{name}.vocab", "".join(lines).encode())
-            description = {
-                "format": FORMAT_VERSION,
-                "type": self.type,
-                "joint": self.joint,
-                "models": {f"{name}.model": sha256_bytes(vocabulary.model) for name, vocabulary in sides.items()},
-            }
-            write_file(staged / _DESCRIPTION, json_bytes(description))
-        for vocabulary in sides.values():
+            for name, content in self.files().items():
+                write_file(staged / name, content)
+        for vocabulary in self._sides().values():
             remember_vocabulary(vocabulary.model)
+
+    def _sides(self) -> dict[str, Vocabulary]:
+        """Its vocabularies by the names of their files."""
+        return {"tokenizer": self.src} if self.joint else {"src": self.src, "tgt": self.tgt}
+
+    def files(self) -> dict[str, bytes]:
+        """The files that `load` reads, by name: its vocabularies, and what they are."""
+        models = {f"{name}.model": vocabulary.model for name, vocabulary in self._sides().items()}
+        description = {
+            "format": FORMAT_VERSION,
+            "type": self.type,
+            "joint": self.joint,
+            "models": {name: sha256_bytes(model) for name, model in models.items()},
+        }
+        return {**models, TOKENIZER_JSON: json_bytes(description)}
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizer":
@@ -193,9 +201,9 @@ class Tokenizer:
         vocabularies: dict[str, Vocabulary] = {}
         for side in ("tokenizer",) if description.joint else ("src", "tgt"):
             path = directory / f"{side}.model"
-            model = read_plain(path, _MAX_MODEL_BYTES)
+            model = read_plain(path, MAX_VOCABULARY_BYTES)
             if sha256_bytes(model) != description.models.get(path.name):
-                raise ModelError(f"{path} is damaged (its sha256 is not the one in {_DESCRIPTION})")
+                raise ModelError(f"{path} is damaged (its sha256 is not the one in {TOKENIZER_JSON})")
             try_vocabulary(model, path)
             try:
                 vocabularies[side] = Vocabulary(model)
@@ -216,12 +224,15 @@ class _Description:
 
 
 def _read_description(directory: Path) -> _Description:
-    path = directory / _DESCRIPTION
-    content = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    path = directory / TOKENIZER_JSON
+    written = read_plain(path, MAX_JSON_BYTES)
+    content = parse_object(written, path)
     version = content.get("format")
     if type(version) is int and version != FORMAT_VERSION:
         raise ModelError(f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
     check_fields(content, _Description, path)
+    if json_bytes(content) != written:
+        raise ModelError(f"{path} is damaged: it is not as tfm writes it")
     try:
         return _Description(**content)
     except TypeError as error:

@@ -65,7 +65,7 @@ def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quan
     require_ctranslate2()
     refuse_foreign_directory(output)
     model, description = load_model(checkpoint)
-    tokenizer = run.load_tokenizer(description.tokenizer_sha256)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, checkpoint)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
     if reasons := why_not_exportable(model.config, vocab_size=largest):
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")

@@ -6,6 +6,7 @@
       optimizer.safetensors   the optimizer's moments
       model.json              everything needed to rebuild the model and its defaults; says which weights to use
       state.json              where training stands
+      tokenizer.json, *.model the vocabularies once more, should those of the run get lost
       manifest.json           sha256 and size of each file above, written last
 
 Every file is hashed before it is parsed, and the bytes that were hashed are the bytes that are parsed. Nothing here
@@ -29,7 +30,9 @@ FORMAT_VERSION = 1
 MAX_TENSORS_BYTES = 20_000_000_000
 """Largest file of tensors."""
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
-_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors")
+_VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
+_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY)
+_MOST_BYTES = {".safetensors": MAX_TENSORS_BYTES, ".model": 16_000_000, ".json": MAX_JSON_BYTES}
 _MOST_PIECES = 10_000_000
 """Of a vocabulary."""
 _STEP_NAME = re.compile(r"step-(\d{6,})")
@@ -128,10 +131,10 @@ def read_file(directory: Path, name: str) -> bytes:
         ModelError: Missing, a link, damaged, or not listed in the manifest.
     """
     entry = listed(directory, name)
-    most = MAX_TENSORS_BYTES if name.endswith(".safetensors") else MAX_JSON_BYTES
-    content = read_plain(directory / name, min(most, entry["size"]))  # no more than that need be read
+    path = directory / name
+    content = read_plain(path, min(_MOST_BYTES[path.suffix], entry["size"]))  # no more than that need be read
     if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
-        raise ModelError(f"{directory / name} is damaged (its sha256 is not the one in manifest.json)")
+        raise ModelError(f"{path} is damaged (its sha256 is not the one in manifest.json)")
     return content
 
 
@@ -166,6 +169,11 @@ def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
 
 def _is_entry(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("sha256"), str) and type(entry.get("size")) is int
+
+
+def has_vocabulary(directory: Path) -> bool:
+    """Whether a checkpoint has a copy of the vocabularies; those of an earlier tfm have none."""
+    return (directory / _VOCABULARY[0]).exists()
 
 
 def damage(directory: Path) -> str:

@@ -27,7 +27,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     best, last = best_checkpoint(sound), sound[-1]
     description, state = read_description(last), read_state(last)
     progress = Progress(**state["progress"])
-    tokenizer = run.load_tokenizer(description.tokenizer_sha256)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
     config = description.model_config()
     sizes = {
         "src_vocab_size": description.src_vocab_size,

@@ -25,7 +25,7 @@ from ...configs import RunConfig, load_config, parse_config, render_config
 from ...data.errors import ModelError, UsageError
 from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...data.untrusted import LARGEST_INTEGER, refuse_links
-from .checkpoint import checkpoint_name, checkpoint_step, damage, read_state
+from .checkpoint import checkpoint_name, checkpoint_step, damage, has_vocabulary, read_state
 
 if TYPE_CHECKING:
     from ...data.tokenizer import Tokenizer
@@ -180,16 +180,31 @@ class RunDirectory:
             raise UsageError(f"--init-from {init_from} needs another --run to train into")
         return RunDirectory(init_from).tokenizer
 
-    def load_tokenizer(self, expected_sha256: str) -> "Tokenizer":
-        """Its tokenizer.
+    def load_tokenizer(
+        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
+    ) -> "Tokenizer":
+        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint.
+
+        Args:
+            expected_sha256: Of the tokenizer that the model was trained with.
+            checkpoint: A sound checkpoint of the model.
+            warn: Hears that the copy is taken.
 
         Raises:
-            ModelError: It is damaged, or not the one that the model was trained with.
+            ModelError: There is no sound one, or it is not the one that the model was trained with.
         """
         from ...data.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer.load(self.tokenizer)
-        check_tokenizer(tokenizer, expected_sha256, self.tokenizer)
+        source = self.tokenizer
+        try:
+            tokenizer = Tokenizer.load(source)
+        except ModelError as error:
+            if not has_vocabulary(checkpoint):
+                raise
+            warn(f"{error}; taking the copy in {checkpoint.name}")
+            source = checkpoint
+            tokenizer = Tokenizer.load(source)
+        check_tokenizer(tokenizer, expected_sha256, source)
         return tokenizer
 
     # --- its checkpoints ---

@@ -352,7 +352,13 @@ class Leader:
         self._refuse_broken(tensors)
         try:
             self.log.sync()
-            write_checkpoint(target, tensors=tensors, description=self.description, state=state)
+            write_checkpoint(
+                target,
+                tensors=tensors,
+                description=self.description,
+                state=state,
+                vocabulary=self.prepared.tokenizer.files(),
+            )
         except EnvironmentFault as error:
             raise EnvironmentFault(self._not_saved(target, tensors, error)) from error
         self.run.verified(target)

@@ -10,7 +10,7 @@ from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
-from ...data.errors import DataError, UsageError
+from ...data.errors import DataError, ModelError, UsageError
 from ...data.files import remove_tree, sha256_bytes
 from ...data.holdout import hold_out
 from ...data.store import Limits, TokenStore, build_store, open_store
@@ -20,6 +20,7 @@ from ..evaluation.loss import TensorBatch, to_tensors
 from ..model.config import ModelConfig
 from ..reporter import Reporter
 from ..training.config import TrainingConfig
+from .checkpoint import has_vocabulary
 from .directory import RunDirectory
 from .doubts import doubts
 from .machine import check_machine, check_vocabulary
@@ -79,7 +80,7 @@ def prepare_data(
             " Restore the files (moved ones may be named where they are now), or start a new --run (--init-from keeps"
             " what was learned)"
         )
-    tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved is not None, reporter)
+    tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved, reporter)
     check_vocabulary(settings, tokenizer)
     if dev.identity != whole_dev.identity:
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
@@ -116,23 +117,26 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
 
 
 def _tokenizer(
-    settings: RunConfig, train: Corpus, directory: Path, given: Path | None, begun: bool, reporter: Reporter
+    settings: RunConfig, train: Corpus, directory: Path, given: Path | None, saved: Saved | None, reporter: Reporter
 ) -> Tokenizer:
     """The one that is given, the one that is in the run's directory, or a new one.
 
-    What an earlier start left without a checkpoint gives way to what is given, which may be the same directory.
+    What an earlier start left without a checkpoint gives way to what is given, which may be the same directory. Where
+    the one of a run that goes on is lost or damaged, the copy in its checkpoint takes its place.
     """
+    if saved is not None:
+        _restore(directory, saved.checkpoint, reporter)
     if given is not None:
         tokenizer = Tokenizer.load(given)
         if directory.exists() and Tokenizer.load(directory).sha256 != tokenizer.sha256:
-            if begun:
+            if saved is not None:
                 raise UsageError(f"{directory} holds another tokenizer than {given}; use a new --run")
             remove_tree(directory)
         if not directory.exists():
             tokenizer.save(directory)
         return tokenizer
     if directory.exists():
-        if not begun:
+        if saved is None:
             reporter.say(f"taking the vocabulary that an earlier start left in {directory}")
         return Tokenizer.load(directory)
     reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
@@ -143,6 +147,17 @@ def _tokenizer(
         reporter.say(note)
     tokenizer.save(directory)
     return tokenizer
+
+
+def _restore(directory: Path, checkpoint: Path, reporter: Reporter) -> None:
+    """Puts a tokenizer that is lost or damaged back, if the checkpoint has a copy of it."""
+    try:
+        Tokenizer.load(directory)
+    except ModelError as error:
+        if not has_vocabulary(checkpoint):
+            return
+        reporter.warn(f"{error}; taking the copy in {checkpoint.name}")
+        Tokenizer.load(checkpoint).save(directory)
 
 
 def _dev_pairs(dev: Corpus) -> list[Pair]:

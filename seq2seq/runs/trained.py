@@ -68,7 +68,7 @@ def load_run(
             f"{run} learned to guess hidden words (masked_lm): its vectors do not yet show which sentences mean the"
             f" same; train it on pairs: tfm train --init-from {directory.quoted} --run NEW .."
         )
-    tokenizer = directory.load_tokenizer(description.tokenizer_sha256)
+    tokenizer = directory.load_tokenizer(description.tokenizer_sha256, found, warn=warn)
     for vocabulary, size in ((tokenizer.src, description.src_vocab_size), (tokenizer.tgt, description.tgt_vocab_size)):
         if size and len(vocabulary) != size:
             raise ModelError(f"{directory.tokenizer} has {len(vocabulary):,} pieces, but {found} was made for {size:,}")

@@ -24,7 +24,12 @@ from .checkpoint import ModelDescription, listed, read_description, read_file, w
 
 
 def write_checkpoint(
-    target: Path, *, tensors: Mapping[str, dict[str, Tensor]], description: ModelDescription, state: dict[str, Any]
+    target: Path,
+    *,
+    tensors: Mapping[str, dict[str, Tensor]],
+    description: ModelDescription,
+    state: dict[str, Any],
+    vocabulary: Mapping[str, bytes] | None = None,
 ) -> None:
     """Writes a checkpoint, then reads it back and verifies it.
 
@@ -33,6 +38,7 @@ def write_checkpoint(
         tensors: File stem (`model`, `ema`, `optimizer`) to named tensors.
         description: What goes to `model.json`.
         state: What goes to `state.json`.
+        vocabulary: Files of the tokenizer, by name.
 
     Raises:
         EnvironmentFault: It could not be written, or did not read back as written.
@@ -40,6 +46,7 @@ def write_checkpoint(
     contents = {f"{name}.safetensors": safetensors.torch.save(_contiguous(group)) for name, group in tensors.items()}
     contents["model.json"] = json_bytes(asdict(description))
     contents["state.json"] = json_bytes(state)
+    contents |= vocabulary or {}
     write_files(target, contents)
 
 

@@ -13,7 +13,7 @@ from helpers.tiny_run import Recorder
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
-from tfm.data.files import DirectoryLock, fault, sha256_file
+from tfm.data.files import DirectoryLock, fault, json_bytes, sha256_file
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.parallel.ranks import using_threads
@@ -22,6 +22,7 @@ from tfm.seq2seq.runs import directory as directory_module
 from tfm.seq2seq.runs.checkpoint import checkpoint_step, damage
 from tfm.seq2seq.runs.directory import RunDirectory, best_checkpoint
 from tfm.seq2seq.runs.log import RunLog
+from tfm.seq2seq.runs.trained import load_run
 
 STEPS = 24
 FILES = ("model.safetensors", "ema.safetensors", "optimizer.safetensors", "state.json")
@@ -161,7 +162,7 @@ def test_a_run_that_was_killed_before_it_pruned_is_pruned_by_the_next_start(
 def test_a_full_disk_says_what_is_needed_and_what_is_safe(
     train_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, full_from = checkpoint_module.write_file, "step-000004"
+    write, full_from = checkpoint_module.write_file, "step-000004"  # pyright: ignore[reportPrivateImportUsage]
 
     def fill(path: Path, content: bytes) -> None:
         if path.parent.name.startswith(full_from):
@@ -406,3 +407,41 @@ def test_a_line_that_tfm_does_not_write_is_not_read(line: str, tmp_path: Path) -
 def test_lines_that_tfm_writes_are_read(uninterrupted: Path) -> None:
     for name, log in (("metrics", RunDirectory(uninterrupted).metrics), ("timing", RunDirectory(uninterrupted).timing)):
         assert len(log.records()) == len((uninterrupted / f"{name}.jsonl").read_text().splitlines()) > 3
+
+
+@pytest.mark.parametrize("damage", ["lost", "flipped", "half lost"])
+def test_a_vocabulary_that_is_lost_comes_back_from_the_checkpoint(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, recorder: Recorder, damage: str
+) -> None:
+    run = tmp_path / "run"
+    train_tiny(run, max_steps=16)
+    vocabulary = run / "tokenizer" / "tokenizer.model"
+    sound = vocabulary.read_bytes()
+    if damage == "lost":
+        shutil.rmtree(run / "tokenizer")
+    elif damage == "half lost":
+        (run / "tokenizer" / "tokenizer.json").unlink()
+    else:
+        vocabulary.write_bytes(sound[:100] + b"?" + sound[101:])
+    warned: list[str] = []
+    load_run(run, None, warn=warned.append)
+    train_tiny(run, reporter=recorder)
+    for warnings in (warned, recorder.warned):
+        assert len([text for text in warnings if text.endswith("taking the copy in step-000016")]) == 1
+    assert vocabulary.read_bytes() == sound
+    assert fingerprint(run) == fingerprint(uninterrupted)
+
+
+def test_a_lost_vocabulary_of_an_earlier_tfm_is_an_error(train_tiny: Any, tmp_path: Path) -> None:
+    """Its checkpoints have no copy."""
+    run = tmp_path / "run"
+    train_tiny(run, max_steps=4)
+    (checkpoint,) = RunDirectory(run).checkpoints()
+    manifest = json.loads((checkpoint / "manifest.json").read_text())
+    for name in ("tokenizer.json", "tokenizer.model"):
+        (checkpoint / name).unlink()
+        del manifest["files"][name]
+    (checkpoint / "manifest.json").write_bytes(json_bytes(manifest))
+    shutil.rmtree(run / "tokenizer")
+    with pytest.raises(ModelError, match="is not a tokenizer directory"):
+        load_run(run, None)
