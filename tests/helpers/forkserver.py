@@ -194,6 +194,7 @@ def tfm(*arguments: str) -> None:
     from tfm.cli.__main__ import main
 
     sys.argv = ["tfm", *arguments]
+    sys.modules["__main__"].__package__ = ""  # or the usage would name this module
     main()
 
 
