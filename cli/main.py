@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -41,22 +41,30 @@ app = typer.Typer(
 )
 
 
+@contextlib.contextmanager
+def _flushed() -> Iterator[None]:
+    """Flushes the output at the end of the block, so that a closed pipe or a full disk is met here."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _discard_stdout()
+        raise ClosedPipe from error
+    except OSError:
+        _discard_stdout()
+        raise
+
+
 def _flushing(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, its output flushed before it returns, so that a closed pipe or a full disk is met here."""
+    """The command, its output flushed before it returns: typer has an answer of its own to a closed pipe."""
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
         try:
-            command(**options)
-            sys.stdout.flush()
+            with _flushed():
+                command(**options)
         except KeyboardInterrupt as error:  # typer would say nothing
             raise Interrupted("interrupted") from error
-        except BrokenPipeError as error:
-            _discard_stdout()
-            raise ClosedPipe from error
-        except OSError:
-            _discard_stdout()
-            raise
 
     return run
 
@@ -133,7 +141,8 @@ def _write_utf8() -> None:
 
 
 def _run() -> int:
-    result = app(standalone_mode=False)
+    with _flushed():  # --help and --version are no commands
+        result = app(standalone_mode=False)
     return result if isinstance(result, int) else 0
 
 
