@@ -8,6 +8,7 @@ What differs by operating system (locks, directory fsync) is in this module and 
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -307,6 +308,25 @@ class LineLog:
         return damaged
 
 
+class _NamedFile(io.FileIO):
+    """A file whose errors name it. Python's say that a write failed, and not of which file."""
+
+    def write(self, content: Any, /) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = self.name
+            raise
+
+
+def _open_bytes(path: Path, mode: str = "w") -> IO[bytes]:
+    return io.BufferedWriter(_NamedFile(str(path), mode))
+
+
+def _open_text(path: Path, mode: str = "w") -> IO[str]:
+    return io.TextIOWrapper(_open_bytes(path, mode), encoding="utf-8", newline="\n")
+
+
 Stream = TypeVar("Stream", bound=IO[Any])
 
 
@@ -335,7 +355,7 @@ class StagedFile(Generic[Stream]):
     def __enter__(self) -> Stream:
         return self.stream
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         try:
             with self.stream:
                 self.stream.flush()
@@ -344,7 +364,9 @@ class StagedFile(Generic[Stream]):
                 os.replace(self.staged, self.path)
             elif not self.staged.stat().st_size:
                 self.staged.unlink()
-        except OSError as error:
+        except OSError as failure:
+            raise fault("write", self.path, failure) from failure
+        if isinstance(error, OSError) and error.filename == str(self.staged):
             raise fault("write", self.path, error) from error
 
 
@@ -352,7 +374,7 @@ class OutputFile(StagedFile[IO[str]]):
     """Such a file of text."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, lambda staged: open(staged, "w", encoding="utf-8", newline="\n"))  # noqa: SIM115
+        super().__init__(path, _open_text)
 
 
 class ResumedFile(StagedFile[IO[str]]):
@@ -378,14 +400,14 @@ class ResumedFile(StagedFile[IO[str]]):
             else:
                 staged.write_bytes(b"")  # before the mark: what other work left is never taken for this one's
                 self._mark.write_text(work, "utf-8")
-            return open(staged, "a", encoding="utf-8", newline="\n")
+            return _open_text(staged, "a")
 
         super().__init__(path, open_staged)
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        super().__exit__(kind, *rest)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
+        super().__exit__(kind, error, *rest)
         if not self.staged.exists():
-            self._mark.unlink(missing_ok=True)
+            remove_tree(self._mark)
 
 
 def _keep_whole_lines(path: Path) -> int:
@@ -403,7 +425,7 @@ class BinaryOutputFile(StagedFile[IO[bytes]]):
     """Such a file of bytes."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, lambda staged: open(staged, "wb"))  # noqa: SIM115
+        super().__init__(path, _open_bytes)
 
 
 class DirectoryLock:
@@ -434,7 +456,8 @@ class DirectoryLock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # nothing was written to it; and no other error is to be hidden
+            self._file.close()
 
 
 if os.name == "nt":

@@ -31,6 +31,17 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [["--version"], ["train", "--help"]])
+def test_help_that_cannot_be_written_is_said_to_be_lost(command: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([TFM, *command], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr.decode()) == (
+        5,
+        "tfm: error: cannot write standard output: No space left on device\n",
+    )
+
+
 def test_help_names_every_command(installed: Tfm) -> None:
     done = installed("--help")
     assert done.returncode == 0

@@ -370,6 +370,23 @@ def test_device_is_not_renamed_over(tmp_path: Path) -> None:
 
 
 @needs_full_device
+def test_a_write_that_fails_once_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "out.txt.partial").symlink_to("/dev/full")
+    output = OutputFile(tmp_path / "out.txt")
+    with pytest.raises(OSError, match="No space left") as refused:
+        print("text", file=output.stream, flush=True)
+    (tmp_path / "out.txt.partial").unlink()
+    (tmp_path / "out.txt.partial").touch()
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*out\.txt: No space left on device, .* MB free"):
+        output.__exit__(OSError, refused.value)
+
+
+def test_the_failure_of_another_file_is_left_to_it(tmp_path: Path) -> None:
+    with pytest.raises(BrokenPipeError), OutputFile(tmp_path / "out.txt"):
+        raise BrokenPipeError
+
+
+@needs_full_device
 def test_full_disk_under_a_result(tmp_path: Path) -> None:
     (tmp_path / "out.txt.partial").symlink_to("/dev/full")
     with (
@@ -419,6 +436,25 @@ def test_one_holder_at_a_time_in_one_process(tmp_path: Path) -> None:
         DirectoryLock(tmp_path / "run")
     with DirectoryLock(tmp_path / "run"):
         pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such descriptors")
+def test_a_lock_that_cannot_be_closed_hides_no_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the first one"), DirectoryLock(tmp_path) as lock:
+        os.close(lock._file.fileno())  # pyright: ignore[reportPrivateUsage]
+        raise ValueError("the first one")
+
+
+def test_a_mark_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with (
+        pytest.raises(EnvironmentFault, match=r"cannot remove .*out\.work\.partial"),
+        ResumedFile(tmp_path / "out", "work"),
+    ):
+        monkeypatch.setattr(os, "unlink", refuse)
+    assert (tmp_path / "out").exists()
 
 
 def test_a_file_system_without_locks_is_not_said_to_be_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,13 @@ GUARDS = [
         f"{FILES}::test_file_is_synced_before_it_is_renamed_and_the_directory_after",
     ),
     Guard(
+        "a new directory is forced to the disk",
+        "data/files.py",
+        "            sync_directory(made.parent)\n",
+        "            pass\n",
+        f"{FILES}::test_each_new_directory_and_each_new_log_is_synced_in_its_parent",
+    ),
+    Guard(
         "a file gets its name in one step",
         "data/files.py",
         "        write_file(staged, content)\n        os.replace(staged, path)",

@@ -13,7 +13,7 @@ from helpers.tiny_run import Recorder
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, EnvironmentFault, Interrupted, ModelError, TrainingDiverged, UsageError
-from tfm.data.files import DirectoryLock, fault, json_bytes, sha256_file
+from tfm.data.files import DirectoryLock, fault, json_bytes, sha256_file, write_file
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.parallel.ranks import using_threads
@@ -162,12 +162,12 @@ def test_a_run_that_was_killed_before_it_pruned_is_pruned_by_the_next_start(
 def test_a_full_disk_says_what_is_needed_and_what_is_safe(
     train_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, full_from = checkpoint_module.write_file, "step-000004"  # pyright: ignore[reportPrivateImportUsage]
+    full_from = "step-000004"
 
     def fill(path: Path, content: bytes) -> None:
         if path.parent.name.startswith(full_from):
             raise fault("write", path, OSError(errno.ENOSPC, "No space left on device"))
-        write(path, content)
+        write_file(path, content)
 
     monkeypatch.setattr(checkpoint_module, "write_file", fill)
     nothing = r"cannot save step-000004: no space left on the disk of .*checkpoints \(needs [\d.]+ MB, [\d.]+ MB free\)"
