@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.command import error_of, run_command
+from helpers.command import Tfm, error_of
 
 from tfm.data.batching import make_batch
 from tfm.seq2seq.evaluation.loss import evaluate_loss, to_tensors
@@ -41,12 +41,12 @@ def test_an_old_sentence_encoder_computes_what_it_did() -> None:
 
 
 @pytest.mark.parametrize("name", [*FIGURES, "encoder_only"])
-def test_an_old_run_goes_on(tmp_path: Path, name: str) -> None:
+def test_an_old_run_goes_on(forked: Tfm, tmp_path: Path, name: str) -> None:
     for entry in (name, "pairs.tsv", "text.txt"):
         copy = shutil.copytree if (KEPT / entry).is_dir() else shutil.copy
         copy(KEPT / entry, tmp_path / entry)
-    done = run_command("train", "--config", f"{name}/config.yaml", "--run", name, "--max-steps", 24, cwd=tmp_path)
+    done = forked("train", "--config", f"{name}/config.yaml", "--run", name, "--max-steps", 24, cwd=tmp_path)
     assert done.returncode == 0, error_of(done)
     assert "finished at step 24" in error_of(done)
-    told = json.loads(run_command("info", "--run", name, "--json", cwd=tmp_path).stdout)
+    told = json.loads(forked("info", "--run", name, "--json", cwd=tmp_path).stdout)
     assert [one["step"] for one in told["checkpoints"]][-1] == 24

@@ -24,6 +24,7 @@ WITHOUT_A_MODULE = {
     "cli/test_bad_input": "all commands alike",
     "cli/test_evaluate_and_info": "two commands, on one run",
     "cli/test_help": "all commands alike",
+    "cli/test_installed": "all commands alike",
     "data/test_documents": "the package data/documents",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",

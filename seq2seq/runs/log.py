@@ -12,6 +12,9 @@ from ..training.progress import Progress
 from .curve import learning_curve
 from .directory import RunDirectory
 
+_BETWEEN_CURVES = 10.0
+"""Seconds from one drawing of the learning curve to the next: one takes as long as a hundred updates of a toy model."""
+
 
 class RunLog:
     """Keeps account of a run.
@@ -29,6 +32,7 @@ class RunLog:
     ) -> None:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
         self._counted = counted
+        self._drawn = time.monotonic()
 
     def open(self, progress: Progress, max_steps: int | None) -> None:
         """Cuts the logs back to where training stands, and begins a progress bar.
@@ -73,7 +77,8 @@ class RunLog:
         """Writes deterministic figures to metrics.jsonl."""
         self._run.metrics.append(record)
         if record["kind"] == "validation":
-            self.draw_curve()
+            if time.monotonic() - self._drawn >= _BETWEEN_CURVES:
+                self.draw_curve()
             self._tick(progress)
 
     def sync(self) -> None:
@@ -93,6 +98,7 @@ class RunLog:
         """Draws losses and scores so far to learning_curve.png."""
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, learning_curve(records, self._config))
+            self._drawn = time.monotonic()
 
 
 def _happened(record: dict[str, Any], progress: Progress) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from helpers.command import TINY_FLAGS, run_command, write_lines
+from helpers.command import TINY_FLAGS, Tfm, write_lines
 
 from .test_scripts import FOLDER, run_script
 
@@ -41,7 +41,7 @@ def test_a_shuffle_moves_a_share_of_the_targets_among_themselves(retrieval: Modu
     assert retrieval.shuffled(sides, 0.05, 1)[0][1] == targets != retrieval.shuffled(sides, 0.05, 2)[0][1]
 
 
-def test_it_prints_retrieval_and_detection(tmp_path: Path) -> None:
+def test_it_prints_retrieval_and_detection(forked: Tfm, tmp_path: Path) -> None:
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     src = [" ".join(words[(i * 7 + j * j) % 10] for j in range(1 + i % 7)) for i in range(120)]
     for name, lines in (("train", src), ("dev", src[:60]), ("test", src[60:])):
@@ -50,7 +50,7 @@ def test_it_prints_retrieval_and_detection(tmp_path: Path) -> None:
     (tmp_path / "hidden").mkdir()
     encoder = ("--set", "model.num_decoder_layers=0")
     data = ("--src", "train.en", "--tgt", "train.de", "--max-steps", 3, "--run", "run")
-    done = run_command("train", "--config", "toy-encoder", *data, *TINY_FLAGS, *encoder, cwd=tmp_path)
+    done = forked("train", "--config", "toy-encoder", *data, *TINY_FLAGS, *encoder, cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     flags = ("--run", "run", "--src", "test.en", "--tgt", "test.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de")
     report = run_script(tmp_path, "retrieval.py", *flags, "--shuffle", 0.1, "--seed", 3)

@@ -31,9 +31,10 @@ def test_without_its_validation_set_it_makes_up_sentences(tfm: Tfm, tiny_run: Pa
 def test_a_language_model_and_a_sentence_encoder(tfm: Tfm, corpus: Path) -> None:
     small = ["--max-steps", 2, "--set", "model.d_model=16", "--set", "model.num_heads=2", "--set", "model.d_ff=32"]
     small += ["--set", "tokenizer.vocab_size=340", "--set", "training.validate_every=2"]
+    encoder = ["--config", "toy-encoder", "--set", "model.num_encoder_layers=1"]
     for flags, checks in (
         (["--text", "train.en", "--set", "model.num_decoder_layers=1"], 8),
-        (["--config", "toy-encoder", "--data", "toy", "--set", "model.num_encoder_layers=1"], 5),
+        ([*encoder, "--src", "train.en", "--tgt", "train.de"], 5),
     ):
         done = tfm("train", *flags, *small, "--run", flags[0][2:])
         assert done.returncode == 0, error_of(done)
