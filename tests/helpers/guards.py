@@ -212,6 +212,27 @@ GUARDS = [
         "tests/data/test_vocabulary_trial_worker.py::test_a_trial_has_limits",
     ),
     Guard(
+        "nothing is written to a closed standard output without a word",
+        "cli/streams.py",
+        "(os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)",
+        "(os.O_RDONLY, os.O_RDWR, os.O_WRONLY)",
+        "tests/cli/test_streams.py::test_output_that_cannot_be_written_is_an_error",
+    ),
+    Guard(
+        "a signal is not raised in the midst of an import",
+        "seq2seq/interrupts.py",
+        "        elif _is_importing(frame):",
+        "        elif False:",
+        "tests/seq2seq/test_interrupts.py::test_during_an_import_nothing_is_raised",
+    ),
+    Guard(
+        "a signal whose exception is dropped comes again",
+        "seq2seq/interrupts.py",
+        "            self._send_again(number)\n\n        self._raised",
+        "            pass\n\n        self._raised",
+        "tests/seq2seq/test_interrupts.py::test_a_signal_whose_exception_is_dropped_comes_again",
+    ),
+    Guard(
         "control characters do not reach the terminal",
         "cli/console.py",
         "        text = visible(text)\n",
