@@ -450,7 +450,7 @@ def test_a_time_limit_cannot_reshape_a_schedule_under_way_and_leaves_the_run_as_
 def test_a_time_limit_for_a_run_under_way(tfm: Tfm, corpus: Path) -> None:
     flags = [*FILES, "--run", "r", *TINY_FLAGS, "--set", "training.schedule=constant", "--set", "training.patience=0"]
     assert tfm("train", *flags, "--max-steps", 80).returncode == 0
-    longer = tfm("train", *flags, "--max-time", "1s")
+    longer = tfm("train", *flags, "--max-time", "0.01s")
     assert longer.returncode == 0, error_of(longer)
     assert "finished at step 84" in error_of(longer)  # it is over before three updates were timed; one more is made
 
