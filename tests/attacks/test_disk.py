@@ -246,7 +246,7 @@ def judge(workshop: Workshop, name: str, folder: Path, ended: Ended, with_space:
         if wrong := harm(scene, folder, whole):
             return wrong
         again = workshop.attempt(scene.command, folder)
-        if again.code != 0:
+        if again.code != 0 and results(folder) != whole:  # it may be there already, and refused for that
             return f"without the fault, too: {again.said[-400:]}"
     found = results(folder)
     if found != whole:
