@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from .errors import EnvironmentFault
+from .files import fault
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Child:
         with contextlib.ExitStack() as undo:
             try:
                 self._stderr = undo.enter_context(tempfile.TemporaryFile())
+            except OSError as error:
+                raise fault("write", Path(tempfile.gettempdir()), error) from error
+            try:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE if stdin is None else stdin,

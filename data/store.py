@@ -20,7 +20,7 @@ import pyarrow as pa
 from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault, ModelError
-from .files import fault, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
+from .files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from .padding import Ids
 from .reading import count_controls
 from .tokenizer import Tokenizer
@@ -238,7 +238,7 @@ def _arrow_fault(directory: Path, error: OSError) -> EnvironmentFault:
     """Arrow raises OSError with its own text and, often, without an error number."""
     if error.errno is not None:
         return fault("write", directory, error)
-    return EnvironmentFault(f"cannot write {directory}: {error}")
+    return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory) / 1e6:.1f} MB free")
 
 
 def _kept(

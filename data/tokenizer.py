@@ -4,13 +4,15 @@
 `char` and `word` vocabularies wherever x has no unknown piece.
 """
 
+import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import sentencepiece
 
@@ -340,17 +342,38 @@ def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -
     }
 
 
-def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
-    """Runs the training child over the sentences; returns the model and what it complained of."""
-    with tempfile.TemporaryFile() as stdin:
+@contextlib.contextmanager
+def _temporary_file(lines: Iterable[str]) -> Iterator[IO[bytes]]:
+    """A file of these lines, open at its beginning, and gone after the block.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
         try:
-            stdin.write(json.dumps(options).encode() + b"\n")
-            stdin.writelines(_escape(sentence).encode() + b"\n" for sentence in sentences)
-            stdin.seek(0)
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+            stack.callback(_close, file)
+            file.writelines(line.encode() + b"\n" for line in lines)
+            file.seek(0)
         except OSError as error:
             raise fault("write", Path(tempfile.gettempdir()), error) from error
-        with Child(f"{__package__}.sentencepiece_worker", purpose="to build a vocabulary in", stdin=stdin) as child:
-            model, ending = child.output(), child.wait()
+        yield file
+
+
+def _close(file: IO[bytes]) -> None:
+    """Closes a file that is not needed any more, even if not all could be written to it."""
+    with contextlib.suppress(OSError):
+        file.close()
+
+
+def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
+    """Runs the training child over the sentences; returns the model and what it complained of."""
+    lines = chain([json.dumps(options)], map(_escape, sentences))
+    with (
+        _temporary_file(lines) as stdin,
+        Child(f"{__package__}.sentencepiece_worker", purpose="to build a vocabulary in", stdin=stdin) as child,
+    ):
+        model, ending = child.output(), child.wait()
     # A system without memory kills by signal 9.
     if ending.status == -9 or any(sign in ending.complaints for sign in ("bad_alloc", "MemoryError")):
         raise OutOfMemory(

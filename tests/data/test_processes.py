@@ -76,6 +76,12 @@ def test_a_child_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch)
         Child(*ECHO, purpose="to test in")
 
 
+def test_a_temporary_directory_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*none: No such file or directory"):
+        Child(*ECHO, purpose="to test in")
+
+
 def test_the_obituary_of_one_that_failed_is_its_last_line() -> None:
     with Child("base64", "--no-such-option", purpose="to test in") as child:
         ending = child.wait()

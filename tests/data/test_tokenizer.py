@@ -248,6 +248,9 @@ def test_a_full_temporary_directory_is_named(monkeypatch: pytest.MonkeyPatch, tm
         def writelines(self, lines: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
+        def close(self) -> None:
+            raise OSError(errno.ENOSPC, "what Python says when it tries once more")
+
     monkeypatch.setattr("tempfile.TemporaryFile", Full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(EnvironmentFault, match=rf"cannot write {tmp_path}: No space left on device, .* MB free"):
