@@ -73,10 +73,10 @@ def test_bad_lines_can_be_skipped_in_pairs(tfm: Tfm, corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["data", "--src", "locked"], ["translate", "--input", "locked"]])
-def test_a_file_that_may_not_be_read(tfm: Tfm, tiny_run: Path, tmp_path: Path, arguments: list[str]) -> None:
+def test_a_file_that_may_not_be_read(installed: Tfm, tiny_run: Path, tmp_path: Path, arguments: list[str]) -> None:
     write_lines(tmp_path / "locked", ["one"]).chmod(0)
     more = ["--tgt", "locked"] if "data" in arguments else ["--run", tiny_run]
-    done = tfm(*arguments, *more, preexec_fn=without_privileges)
+    done = installed(*arguments, *more, preexec_fn=without_privileges)
     assert (done.returncode, error_of(done)) == (3, "tfm: error: cannot read locked: Permission denied\n")
 
 

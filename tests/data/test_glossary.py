@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.errors import DataError, UsageError
+from tfm.data.errors import DataError
 from tfm.data.glossary import Glossary, missed
 
 TERMS = Glossary([("cat", "Katze"), ("house cat", "Hauskatze"), ("US", "USA"), ("猫", "Katze"), ("C++", "C++")])
@@ -58,5 +58,5 @@ def test_a_file_that_is_no_glossary(tmp_path: Path, content: str, problem: str) 
 
 
 def test_a_file_of_another_format(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not plain text"):
+    with pytest.raises(DataError, match="not plain text"):
         Glossary.load(tmp_path / "terms.tmx")
