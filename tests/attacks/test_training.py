@@ -181,7 +181,7 @@ def test_of_processes_that_start_at_once_in_one_directory_one_trains(
         if number % 2 == 0:
             winner.ended(draw.random())
             winner.kill()
-            assert winner.wait().code == -signal.SIGKILL
+            assert winner.wait().code in (-signal.SIGKILL, 0)  # on a fast machine it has come to its end
             continue
         ended = winner.wait()
         assert ended.code == 0, ended.said
