@@ -138,7 +138,8 @@ class Leader:
                 self.trainer.average = MovingAverage(self.model, self.config.ema_decay)
         if self.is_at_end:
             self.ranks.send_home()
-            self._prune()  # a kill may have come between the last save and this
+            self._prune()  # a kill may have come between the last save and this, or the picture
+            self.log.draw_last_curve()
             return self._result(self._how_to_go_on())
         self._announce()
         with joined(self.ranks):

@@ -2,6 +2,7 @@
 
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 from ...data.errors import EnvironmentFault
@@ -87,10 +88,19 @@ class RunLog:
             log.sync()
 
     def close(self) -> None:
-        """Ends the bar and draws the curve. The run does not depend on a picture, nor may it hide why the run ends."""
+        """Ends the bar and draws the curve."""
         self._bar.close()
+        self.draw_last_curve()
+
+    def draw_last_curve(self) -> None:
+        """Draws the curve unless it is newer than the log: a kill may have come between the two.
+
+        The run does not depend on a picture, nor may it hide why the run ends.
+        """
         try:
-            self.draw_curve()
+            picture, metrics = (_modified(path) for path in (self._run.learning_curve, self._run.metrics.path))
+            if picture <= metrics:
+                self.draw_curve()
         except EnvironmentFault as error:
             self._reporter.warn(str(error))
 
@@ -99,6 +109,11 @@ class RunLog:
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, learning_curve(records, self._config))
             self._drawn = time.monotonic()
+
+
+def _modified(path: Path) -> float:
+    """When a file was last written; if there is none, at no time."""
+    return path.stat().st_mtime if path.exists() else -math.inf
 
 
 def _happened(record: dict[str, Any], progress: Progress) -> bool:

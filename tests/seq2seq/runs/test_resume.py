@@ -3,6 +3,7 @@
 import errno
 import itertools
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,19 @@ def test_a_run_that_was_killed_before_it_pruned_is_pruned_by_the_next_start(
     kept = {checkpoint_step(best), STEPS}
     assert {checkpoint_step(path) for path in RunDirectory(run).checkpoints()} == kept
     assert [text for text in recorder.warned if text.startswith("removed a checkpoint") and damaged.name in text]
+
+
+def test_a_run_that_was_killed_before_its_last_picture_is_drawn_by_the_next_start(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(uninterrupted, run)
+    picture = run / "learning_curve.png"
+    last = picture.read_bytes()
+    picture.write_bytes(b"of an earlier step")
+    os.utime(picture, (0, 0))
+    assert train_tiny(run).already_finished
+    assert picture.read_bytes() == last
 
 
 def test_a_full_disk_says_what_is_needed_and_what_is_safe(
