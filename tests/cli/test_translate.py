@@ -256,7 +256,7 @@ def test_which_run(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
 def test_bytes_that_are_not_utf8_are_replaced_and_said(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("translate", "--run", tiny_run, stdin=b"one \xff two\nthree\n")
     assert done.returncode == 0
-    assert "1 lines were not valid UTF-8" in error_of(done)
+    assert "1 line was not valid UTF-8" in error_of(done)
     assert done.stdout.count(b"\n") == 2
 
 
