@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -148,17 +148,22 @@ def _write_similarities(
 
 
 def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iterator[tuple[Chunk, Chunk]]":
-    """The chunks of two files side by side, which have as many lines each as long as both files go on.
+    """The lines of two files side by side, in chunks of as many lines each.
 
     Raises:
         DataError: One file has more lines than the other.
     """
     from ..data.errors import DataError
+    from .lines import CHUNK_LINES
 
+    missing: Any = object()
     lines = 0
-    for src_chunk, tgt_chunk in zip_longest(src, tgt, fillvalue=()):
-        if len(src_chunk) != len(tgt_chunk):
-            shorter = lines + min(len(src_chunk), len(tgt_chunk))
-            raise DataError(f"{names} do not match line by line: one ends after {shorter:,} lines, the other goes on")
-        lines += len(src_chunk)
-        yield list(src_chunk), list(tgt_chunk)
+    pairs = zip_longest(chain.from_iterable(src), chain.from_iterable(tgt), fillvalue=missing)
+    while both := list(islice(pairs, CHUNK_LINES)):
+        for number, pair in enumerate(both, start=lines):
+            if missing in pair:
+                raise DataError(
+                    f"{names} do not match line by line: one ends after {number:,} lines, the other goes on"
+                )
+        lines += len(both)
+        yield [one for one, _ in both], [other for _, other in both]

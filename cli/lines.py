@@ -14,6 +14,8 @@ from .console import Console
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
+_USUAL_BYTES = 2000
+"""A line of so many bytes counts as one more, so that a chunk of long lines does not fill the memory."""
 
 Chunk = list[bytes | None]
 """Raw lines; None stands for one too long to be read whole."""
@@ -29,7 +31,7 @@ def line_chunks(
         path: The file.
         console: Sees the prompt.
         done: Lines of the file that are passed over.
-        size: Most lines of a file in a chunk.
+        size: Most lines of a file in a chunk; a long one counts as several.
 
     Raises:
         DataError: The file cannot be read, or is not text.
@@ -125,7 +127,7 @@ def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[C
     Args:
         path: The file.
         done: Lines that are passed over.
-        size: Most lines in a chunk.
+        size: Most lines in a chunk; a long one counts as several.
 
     Raises:
         DataError: It cannot be read, is not text, or has a name that says that its lines are no sentences.
@@ -138,9 +140,20 @@ def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[C
 
 def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
     with open_bytes(path) as file:
-        lines = islice(_whole_lines(file), done, None)
-        while chunk := list(islice(lines, size)):
+        chunk, weight = Chunk(), 0
+        for line in islice(_whole_lines(file), done, None):
+            chunk.append(line)
+            weight += _weight(line)
+            if weight >= size:
+                yield chunk
+                chunk, weight = Chunk(), 0
+        if chunk:
             yield chunk
+
+
+def _weight(line: object) -> int:
+    """How many lines of usual length one counts as; what tells the end of a stream is one, too."""
+    return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 
 def _whole_lines(file: IO[bytes]) -> Iterator[bytes | None]:
@@ -164,6 +177,26 @@ def stdin_lines(console: Console) -> Iterator[Chunk]:
     return arriving_lines(sys.stdin.buffer)
 
 
+class _Waiting(queue.Queue[object]):
+    """Lines that wait to be taken; its size is their weight."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._held = 0
+
+    def _qsize(self) -> int:
+        return self._held
+
+    def _put(self, item: object) -> None:
+        super()._put(item)
+        self._held += _weight(item)
+
+    def _get(self) -> object:
+        item = super()._get()
+        self._held -= _weight(item)
+        return item
+
+
 def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
     """Chunks of a stream: waits for a line, then takes whatever else is already there; never holds a line while idle.
 
@@ -171,7 +204,7 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
         DataError: The stream is not text.
     """
     end = object()
-    arrived: queue.Queue[object] = queue.Queue(maxsize=2 * CHUNK_LINES)
+    arrived = _Waiting(maxsize=2 * CHUNK_LINES)
 
     def read() -> None:
         try:
@@ -185,10 +218,11 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
     threading.Thread(target=read, daemon=True).start()
     item = arrived.get()
     while item is not end:
-        chunk: Chunk = []
+        chunk, weight = Chunk(), 0
         while isinstance(item, bytes | None):
             chunk.append(item)
-            if len(chunk) == CHUNK_LINES or arrived.empty():
+            weight += _weight(item)
+            if weight >= CHUNK_LINES or arrived.empty():
                 break
             item = arrived.get()
         if chunk:

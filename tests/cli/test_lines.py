@@ -1,11 +1,15 @@
 """Lines in: what is no text is refused, and what is wrong with text is told once."""
 
+import io
 import json
 import random
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tfm.cli.lines import Decoder
+from tfm.cli.lines import CHUNK_LINES, Decoder, arriving_lines, file_lines
 from tfm.data.errors import DataError
 from tfm.data.files import json_line
 
@@ -48,6 +52,34 @@ def test_a_binary_is_refused_even_behind_text(text_before: int, with_zeros: bool
     content = b"one two three\n" * (text_before // 14) + (noise if with_zeros else noise.replace(b"\0", b"\1"))
     with pytest.raises(DataError, match="the input does not look like text"):
         warnings_of(*content.split(b"\n"))
+
+
+def test_long_lines_come_in_short_chunks(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes((b"x" * 900_000 + b"\n") * 30 + b"one\n" * 3_000)
+    chunks = list(file_lines(tmp_path / "a.txt"))
+    assert sum(map(len, chunks)) == 3_030
+    assert max(sum(len(line or b"") for line in chunk) for chunk in chunks) < 4_000_000
+    assert max(map(len, chunks)) == CHUNK_LINES
+
+
+def test_no_more_than_a_few_megabytes_of_a_stream_wait() -> None:
+    class Endless(io.RawIOBase):
+        """Lines of half a megabyte."""
+
+        taken = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            self.taken += len(buffer)
+            buffer[:] = b"x" * (len(buffer) - 1) + b"\n"
+            return len(buffer)
+
+    stream = Endless()
+    next(arriving_lines(io.BufferedReader(stream, 500_000)))
+    time.sleep(0.3)  # nobody takes more
+    assert stream.taken < 20_000_000
 
 
 def test_json_has_nothing_that_a_terminal_obeys_and_says_the_same() -> None:

@@ -184,6 +184,27 @@ GUARDS = [
         "tests/data/formats/test_lines.py::test_unequal_line_counts_are_refused_with_both_counts",
     ),
     Guard(
+        "what is full of control characters is no text",
+        "data/reading.py",
+        "        if self.found > max(FEW_CONTROLS, self.bytes // 100):",
+        "        if False:",
+        "tests/data/test_reading.py::test_what_is_full_of_control_characters_is_no_text",
+    ),
+    Guard(
+        "JSON lines hold nothing that a terminal obeys",
+        "data/files.py",
+        '_OBEYED = re.compile("[\\x7f-\\x9f\\u2028\\u2029]")',
+        '_OBEYED = re.compile("[^\\x00-\\U0010ffff]")',
+        "tests/cli/test_lines.py::test_json_has_nothing_that_a_terminal_obeys_and_says_the_same",
+    ),
+    Guard(
+        "a chunk of long lines does not fill the memory",
+        "cli/lines.py",
+        "(len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)",
+        "0",
+        "tests/cli/test_lines.py::test_long_lines_come_in_short_chunks",
+    ),
+    Guard(
         "a vocabulary's process ends with the one that started it",
         "data/sentencepiece_worker.py",
         "        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)",
