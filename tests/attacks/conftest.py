@@ -4,6 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers.command import TINY_FLAGS
+from helpers.forkserver import ForkServer
+
+PAIRS = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
+"""The data of a training in the folder `corpus_files`."""
+TINY_AND_SAME = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1"]
+"""Makes a preset small enough for a test, and its results the same on every machine."""
 
 Tell = Callable[[str], None]
 Share = Callable[[int, int], int]
@@ -35,3 +42,11 @@ def corpus_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.en").write_text(sources, encoding="utf-8")
         (folder / f"{name}.de").write_text(targets, encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def model(server: ForkServer, corpus_files: Path) -> Path:
+    """A trained model."""
+    ended = server.run("train", *PAIRS, *TINY_AND_SAME, "--max-steps", 20, "--run", "model", cwd=corpus_files)
+    assert ended.code == 0, ended.said
+    return corpus_files / "model"

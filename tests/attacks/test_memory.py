@@ -13,26 +13,15 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-from helpers.command import TINY_FLAGS
 from helpers.forkserver import ForkServer
 from helpers.memory import MEGABYTE, resident
 
 from tfm.data.reading import read_lines
 from tfm.data.toy import toy_pairs
 
-from .conftest import Share, Tell
+from .conftest import PAIRS, TINY_AND_SAME, Share, Tell
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells how much memory is held")
-FLAGS = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1"]
-FILES = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
-
-
-@pytest.fixture(scope="session")
-def model(server: ForkServer, corpus_files: Path) -> Path:
-    """A trained model."""
-    ended = server.run("train", *FILES, *FLAGS, "--max-steps", 20, "--run", "model", cwd=corpus_files)
-    assert ended.code == 0, ended.said
-    return corpus_files / "model"
 
 
 def sentences(count: int) -> tuple[list[bytes], str]:
@@ -125,7 +114,7 @@ def test_the_line_machinery(server: ForkServer, tmp_path: Path, share: Share, te
 def test_a_training(server: ForkServer, corpus_files: Path, tmp_path: Path, share: Share, tell: Tell) -> None:
     steps, run = share(120, 600), tmp_path / "run"
     seldom = ["--set", "training.validate_every=50", "--set", "training.checkpoint_every=50"]
-    job = server.start("train", *FILES, *FLAGS, *seldom, "--max-steps", steps, "--run", run, cwd=corpus_files)
+    job = server.start("train", *PAIRS, *TINY_AND_SAME, *seldom, "--max-steps", steps, "--run", run, cwd=corpus_files)
     held: list[int] = []
     for step in steps_of(run / "metrics.jsonl", steps):
         if step >= 100:
@@ -186,7 +175,7 @@ COMMANDS = {
     "translate a file": ["translate", "--run", "model", "--beam-size", 1, "--input", "long.txt"],
     "translate a stream": ["translate", "--run", "model", "--beam-size", 1],
     "build a vocabulary": ["tokenize", "--src", "long.txt", "--output", "vocabulary"],
-    "train": ["train", "--src", "long.txt", "--tgt", "long.txt", *FLAGS, "--max-steps", 2, "--run", "run"],
+    "train": ["train", "--src", "long.txt", "--tgt", "long.txt", *TINY_AND_SAME, "--max-steps", 2, "--run", "run"],
 }
 
 

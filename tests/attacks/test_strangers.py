@@ -14,20 +14,20 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from attacks.conftest import Share, Tell
 from helpers import mutations
-from helpers.command import TINY_FLAGS
 from helpers.forkserver import Ended, ForkServer
 from helpers.mutations import GLOSSARY, make_match
 from helpers.stranger import TEXT
 
+from .conftest import PAIRS, TINY_AND_SAME, Share, Tell
+
 TRIES, PARTS, COMMANDS = 50_000, 2, 500
-PAIRS = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
 DECODER = ["model.architecture=decoder_only", "model.num_encoder_layers=0", "training.best_metric=chrf"]
 ENCODER = ["model.architecture=encoder_only", "model.num_decoder_layers=0", "training.best_metric=retrieval"]
+SEPARATE = ["tokenizer.separate=true", "model.tie_embeddings=false"]
 MACHINES: dict[str, tuple[list[str], list[str]]] = {
     "translator": (PAIRS, ["tokenizer.type=bpe", "training.ema_decay=0.9"]),
-    "separate": (PAIRS, ["tokenizer.separate=true", "model.tie_embeddings=false", "model.norm_order=pre", "training.keep_checkpoints=3"]),
+    "separate": (PAIRS, [*SEPARATE, "model.norm_order=pre", "training.keep_checkpoints=3"]),
     "decoder": (PAIRS, [*DECODER, "model.positions=learned", "model.activation=swiglu"]),
     "language model": (["--text", "train.en", "--dev-text", "dev.en"], [*DECODER, "training.best_metric=loss"]),
     "encoder": (PAIRS, [*ENCODER, "tokenizer.type=unigram"]),
@@ -104,8 +104,8 @@ def run_of(server: ForkServer, corpus_files: Path, place: Path) -> Callable[[str
 def _training(machine: str) -> list[str]:
     """Data and settings of a machine, as flags of `tfm train`."""
     data, settings = MACHINES[machine]
-    flags = [part for setting in ("training.ranks=1", "training.keep_checkpoints=1", *settings) for part in ("--set", setting)]
-    return [*data, "--config", "base", *TINY_FLAGS, "--precision", "fp32", *flags]
+    flags = [part for setting in ("training.keep_checkpoints=1", *settings) for part in ("--set", setting)]
+    return [*data, "--config", "base", *TINY_AND_SAME, *flags]
 
 
 def _cache(place: Path) -> dict[str, str]:
@@ -136,8 +136,9 @@ def test_what_a_stranger_changed_works_or_is_refused_in_a_line(
         codes[ended.code] += 1
         slowest = max(slowest, seconds)
         shutil.rmtree(folder)
-    refused = ", ".join(f"{codes[code]:,} refused with {code}" for code in sorted(codes) if code)
-    tell(f"{tries:,} changed runs, vocabularies and configurations: {codes[0]:,} worked, {refused}; 0 did harm")
+    tell(
+        f"{tries:,} changed runs, vocabularies and configurations: {_summary(codes)}; the slowest took {slowest:.1f} s"
+    )
 
 
 USES: dict[str, list[str]] = {
@@ -182,8 +183,13 @@ def test_commands_that_are_given_what_a_stranger_changed(
         assert not wrong, f"{seed}, {use}: {what}: {wrong}; exit {ended.code}: {ended.said[-1500:]}"
         codes[ended.code] += 1
         shutil.rmtree(folder)
-    refused = ", ".join(f"{codes[code]:,} refused with {code}" for code in sorted(codes) if code)
-    tell(f"{tries:,} commands on changed runs: {codes[0]:,} worked, {refused}; 0 did harm")
+    tell(f"{tries:,} commands on changed runs: {_summary(codes)}")
+
+
+def _summary(codes: Counter[int]) -> str:
+    """How tries ended, none of which did harm."""
+    refused = [f"{codes[code]:,} refused with {code}" for code in sorted(codes) if code]
+    return ", ".join([f"{codes[0]:,} worked", *refused, "0 did harm"])
 
 
 def _change(base: Path, folder: Path, kind: Kind, rng: Random) -> str:

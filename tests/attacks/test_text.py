@@ -6,19 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.command import TINY_FLAGS
 from helpers.forkserver import Ended, ForkServer
 from helpers.odd_text import OddCorpus, odd_corpus, odd_file, odd_line
 
 from tfm.data.cleaning import clean
 from tfm.data.tokenizer import Tokenizer
 
-from .conftest import Share, Tell
+from .conftest import TINY_AND_SAME, Share, Tell
 
 CPU_SECONDS = 10
 """A process that computes for longer hangs: the kernel ends it."""
-FLAGS = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1", "--max-steps", "2"]
-FLAGS += ["--set", "tokenizer.vocab_size=8000"]
+FLAGS = [*TINY_AND_SAME, "--max-steps", "2", "--set", "tokenizer.vocab_size=8000"]
 PARTS = 4
 """An attack is divided into so many tests, so that two processes can share it."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -120,15 +118,6 @@ def check_counts(run: Path, corpus: OddCorpus) -> None:
         assert report["kept"] + left_out == report["read"], report
     assert not corpus.unequal
     assert corpus.rows in (None, sum(report["read"] for report in reports)), (reports, corpus.rows)
-
-
-@pytest.fixture(scope="session")
-def model(server: ForkServer, corpus_files: Path) -> Path:
-    """A trained model."""
-    files = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
-    ended = server.run("train", *files, *FLAGS, "--run", "model", cwd=corpus_files)
-    assert ended.code == 0, ended.said
-    return corpus_files / "model"
 
 
 @pytest.mark.parametrize("part", range(PARTS))

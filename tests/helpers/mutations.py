@@ -41,13 +41,10 @@ def checkpoints(run: Path) -> list[Path]:
 
 def make_match(run: Path) -> None:
     """Makes hashes and sizes right again, as far as the files that hold them can be read."""
-    description = run / "tokenizer" / "tokenizer.json"
-    models = {path.name: sha256_bytes(path.read_bytes()) for path in sorted(description.parent.glob("*.model"))}
-    _edit(description, lambda content: content.update(models=models))
-    parts = sorted(description.parent.glob("*.model"))  # src before tgt, as tfm has it
-    whole = sha256_bytes(b"".join(path.read_bytes() for path in parts))
+    whole = _vocabulary_matches(run / "tokenizer") if (run / "tokenizer").exists() else None
     for checkpoint in checkpoints(run):
-        _edit(checkpoint / "model.json", lambda content: content.update(tokenizer_sha256=whole))
+        copied = _vocabulary_matches(checkpoint)
+        _edit(checkpoint / "model.json", lambda content: content.update(tokenizer_sha256=whole or copied))  # noqa: B023
         files = {
             path.name: {"sha256": sha256_bytes(content), "size": len(content)}
             for path in sorted(checkpoint.iterdir())
@@ -55,6 +52,14 @@ def make_match(run: Path) -> None:
             for content in [path.read_bytes()]
         }
         put(checkpoint / "manifest.json", json_bytes({"format": 1, "files": files}))
+
+
+def _vocabulary_matches(folder: Path) -> str:
+    """Makes the hashes of a vocabulary right; returns that of all of it."""
+    parts = {path.name: path.read_bytes() for path in sorted(folder.glob("*.model"))}  # src before tgt, as tfm has it
+    models = {name: sha256_bytes(content) for name, content in parts.items()}
+    _edit(folder / "tokenizer.json", lambda content: content.update(models=models))
+    return sha256_bytes(b"".join(parts.values()))
 
 
 def _edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -285,8 +290,12 @@ def _numbers(header: Any, data: bytearray, rng: Random) -> str:
 
 
 def vocabulary(run: Path, rng: Random) -> str:
-    """Changes fields of a SentencePiece file."""
-    path = rng.choice(sorted((run / "tokenizer").glob("*.model")))
+    """Changes fields of a SentencePiece file; now and then of the copy in a checkpoint, which counts if it is alone."""
+    folder = run / "tokenizer"
+    if rng.random() < 0.3:
+        _remove(folder)
+        folder = checkpoints(run)[-1]
+    path = rng.choice(sorted(folder.glob("*.model")))
     content = path.read_bytes()
     text = rng.choice([b"", b"a", b"\xff", b"a\0b", b"z" * rng.choice([100, 5_000, 1_000_000]), b"<s>", b"<0xZZ>"])
     score = rng.choice([0.0, -1.0, float("nan"), float("inf"), -1e38, 1e30])
