@@ -5,12 +5,11 @@ and decides from when to when the learning rate falls to zero. The decision is w
 update depends on it; so a run that was stopped and goes on has the learning rates of one that was not.
 """
 
-import json
 import time
 from dataclasses import asdict, dataclass, replace
 
 from ...data.errors import ModelError, UsageError
-from ...data.files import remove_tree, replace_json
+from ...data.files import read_sealed, remove_tree, replace_json, sealed
 from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..training.config import parse_duration
 from ..training.schedule import Finish
@@ -78,9 +77,9 @@ class Finishing:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         try:
-            content = json.loads(read_plain(run.finish, MAX_JSON_BYTES)) if run.finish.exists() else []
-            self._decided = [Finish(**finish) for finish in content]
-        except (ValueError, TypeError, RecursionError) as error:
+            decided = read_sealed(run.finish)["decided"] if run.finish.exists() else []
+            self._decided = [Finish(**finish) for finish in decided]
+        except (ModelError, KeyError, ValueError, TypeError) as error:
             raise ModelError(f"{run.finish} is damaged: when the run is to finish is not known; remove it") from error
 
     def after(self, step: int) -> Finish | None:
@@ -97,7 +96,7 @@ class Finishing:
         Those that an earlier start came to at a later step will not be.
         """
         self._decided = [earlier for earlier in self._decided if earlier.since < finish.since] + [finish]
-        replace_json(self._run.finish, [asdict(decided) for decided in self._decided])
+        replace_json(self._run.finish, sealed({"decided": [asdict(finish) for finish in self._decided]}))
         self.forget_request()
 
     def ask(self, request: Request) -> None:

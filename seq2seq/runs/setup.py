@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from ...data.errors import ModelError, UsageError
-from ...data.files import replace_json
-from ...data.untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from ...data.files import read_sealed, replace_json, sealed
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from ..parallel.division import Division, affordable_ranks, divide, part_overhead
 from ..parallel.ranks import Ranks, started_by_torchrun, using_threads
@@ -72,9 +71,9 @@ class Setup:
 
 
 def read_setup(run: RunDirectory) -> Setup | None:
-    """The setup that a run keeps; None if it keeps none, or it cannot be understood."""
+    """The setup that a run keeps; None if it keeps none, or it is damaged."""
     try:
-        content = parse_object(read_plain(run.setup, MAX_JSON_BYTES), run.setup)
+        content = read_sealed(run.setup)
         rates = {name: Rates(**rates) for name, rates in content.pop("rates").items()}
         setup = Setup(division=Division(**content.pop("division")), rates=rates, **content)
         known = {setup.precision, setup.muon_precision} <= DTYPES.keys()
@@ -134,7 +133,7 @@ def settle(
     else:
         setup = _fastest(config, model, device, division, reporter)
     if kept is None or not run.setup.exists():
-        replace_json(run.setup, (kept or setup).as_json())
+        replace_json(run.setup, sealed((kept or setup).as_json()))
     return setup
 
 

@@ -19,6 +19,7 @@ from tfm.seq2seq.runs.finish import Finishing, Request, parse_request
 from tfm.seq2seq.runs.plan import Plan
 from tfm.seq2seq.runs.train import train as train_run
 from tfm.seq2seq.training.config import TrainingConfig
+from tfm.seq2seq.training.schedule import Finish
 
 
 class Clocks:
@@ -239,9 +240,19 @@ def test_a_request_that_came_too_late_is_said(train_tiny: Any, tmp_path: Path) -
     assert recorder.warned[-1] == "it was told to finish in 5 updates, too late to be decided: say --finish-in again"
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ['{"decided', "[]", "{}", '{"decided": [{"since": 1}]}'])
+def test_what_cannot_be_read_is_said(tmp_path: Path, content: str) -> None:
     run = RunDirectory(tmp_path)
-    run.finish.write_text('[{"since')
+    run.finish.write_text(content)
+    with pytest.raises(ModelError, match="is damaged: when the run"):
+        Finishing(run)
+
+
+def test_a_decision_that_has_changed_is_noticed(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    Finishing(run).decide(Finish(since=100, until=223, rate=0.5))
+    assert Finishing(run).latest() == Finish(since=100, until=223, rate=0.5)
+    run.finish.write_bytes(run.finish.read_bytes().replace(b"223", b"323"))
     with pytest.raises(ModelError, match="is damaged: when the run"):
         Finishing(run)
 

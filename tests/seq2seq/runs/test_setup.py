@@ -14,6 +14,7 @@ from helpers.tiny_run import Configure, Recorder, TrainTiny
 
 from tfm.configs import render_config
 from tfm.data.errors import Interrupted, UsageError
+from tfm.data.files import read_sealed, sealed
 from tfm.seq2seq.parallel.division import Division
 from tfm.seq2seq.parallel.ranks import Ranks, using_threads
 from tfm.seq2seq.runs import setup as setups
@@ -280,9 +281,8 @@ def test_on_another_kind_of_device_a_run_is_settled_anew(
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
     train_tiny(run, precision="auto", max_steps=8, schedule="constant")
-    RunDirectory(run).setup.write_text(
-        json.dumps({**json.loads(RunDirectory(run).setup.read_text()), "device": "cuda"})
-    )
+    path = RunDirectory(run).setup
+    path.write_text(json.dumps(sealed(read_sealed(path) | {"device": "cuda"})))
     stub(monkeypatch, *FP32_FASTER)
     train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
     assert environment(run)["precision"] == "float32"
@@ -313,7 +313,7 @@ SOUND: dict[str, Any] = {
 
 
 def test_a_setup_is_read_as_it_was_written(tmp_path: Path) -> None:
-    RunDirectory(tmp_path).setup.write_text(json.dumps(SOUND))
+    RunDirectory(tmp_path).setup.write_text(json.dumps(sealed(SOUND)))
     setup = read_setup(RunDirectory(tmp_path))
     assert setup is not None and setup.as_json() == SOUND
     assert (setup.division, setup.rates["layers"]) == (Division(2, 1, 3), Rates(1.5, 2.5))
@@ -329,6 +329,7 @@ def test_a_setup_is_read_as_it_was_written(tmp_path: Path) -> None:
         json.dumps(SOUND | {"division": {"ranks": "2", "threads": 1, "parts": 1}}),
         json.dumps(SOUND | {"rates": {"layers": 7}}),
         json.dumps(SOUND | {"more": 1}),
+        json.dumps(sealed(SOUND) | {"precision": "fp32"}),
     ],
 )
 def test_a_setup_that_is_no_setup_is_passed_over(tmp_path: Path, content: str) -> None:
