@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...data.errors import ModelError, UsageError
+from ...data.errors import ModelError, OutOfMemory, UsageError
 from ...data.files import read_sealed, replace_json, sealed
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from ..parallel.division import Division, affordable_ranks, divide, part_overhead
@@ -21,6 +21,9 @@ from ..training.config import TrainingConfig
 from .directory import RunDirectory
 from .products import DTYPES, Precision, Rates, layer_matrices, muon_matrices, time_layers, time_muon
 from .state import Saved
+
+_FEWEST_BYTES = 12
+"""That a parameter takes in training: itself, its gradient and a moment."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,12 @@ def settle(
 
     Raises:
         UsageError: The configuration asks for what the device cannot do.
+        OutOfMemory: The model is too large for this machine.
     """
     check_device(config, device)
     model = build_model()
+    if device.type == "cpu":
+        check_memory(sum(parameter.numel() for parameter in model.parameters()))
     kept = _kept(run, saved, device)
     division = divide_update(config, model, device, kept.division if kept else None, parts=parts)
     if config.precision != "auto":
@@ -147,6 +153,20 @@ def check_device(config: TrainingConfig, device: torch.device) -> None:
         raise UsageError(f"training.ranks divides the cores of a CPU; for several {device.type} devices use torchrun")
     if config.precision == "bf16" and device.type == "cuda" and not computes_bf16(device):
         raise UsageError("this GPU does not compute bf16; use --precision fp32")
+
+
+def check_memory(parameters: int) -> None:
+    """Refuses a model that this machine cannot train, before anything is computed with it.
+
+    Raises:
+        OutOfMemory: Its parameters, gradients and moments do not fit into memory.
+    """
+    memory, needed = physical_memory(), _FEWEST_BYTES * parameters
+    if memory is not None and needed > memory:
+        raise OutOfMemory(
+            f"a model of {parameters:,} parameters needs {needed / 1e9:,.1f} GB of memory at least, and this machine"
+            f" has {memory / 1e9:,.1f} GB: take a smaller model.d_model or tokenizer.vocab_size"
+        )
 
 
 def _kept(run: RunDirectory, saved: Saved | None, device: torch.device) -> Setup | None:

@@ -13,7 +13,7 @@ import torch
 from helpers.tiny_run import Configure, Recorder, TrainTiny
 
 from tfm.configs import render_config
-from tfm.data.errors import Interrupted, UsageError
+from tfm.data.errors import Interrupted, OutOfMemory, UsageError
 from tfm.data.files import read_sealed, sealed
 from tfm.seq2seq.parallel.division import Division
 from tfm.seq2seq.parallel.ranks import Ranks, using_threads
@@ -335,6 +335,17 @@ def test_a_setup_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_setup_that_is_no_setup_is_passed_over(tmp_path: Path, content: str) -> None:
     RunDirectory(tmp_path).setup.write_text(content)
     assert read_setup(RunDirectory(tmp_path)) is None
+
+
+def test_a_model_that_the_machine_cannot_hold_is_refused_before_anything_is_measured(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_measure(monkeypatch)
+    monkeypatch.setattr(setups, "physical_memory", lambda: 50_000)
+    with pytest.raises(OutOfMemory, match=r"needs 0\.\d GB of memory at least, and this machine has 0\.0"):
+        train_tiny(tmp_path / "run", precision="auto")
+    monkeypatch.setattr(setups, "physical_memory", lambda: None)  # some systems do not tell
+    train_tiny(tmp_path / "run", precision="fp32")
 
 
 def test_another_configuration_is_measured_anew(
