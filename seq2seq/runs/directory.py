@@ -396,6 +396,8 @@ _FIGURES = {"train": ("loss",), "validation": ("loss", "score")}
 def is_metric(record: dict[str, Any]) -> bool:
     """Whether an object is one that tfm writes to metrics.jsonl: figures of a step."""
     figures = {name: value for name, value in record.items() if not isinstance(value, str)}
+    if figures.get("grad_norm", 0.0) is None:  # of an update that was left out
+        del figures["grad_norm"]
     wanted = {*_FIGURES.get(str(record.get("kind")), ("kind",)), *(["exact"] if "bleu" in record else [])}
     return is_timing(figures) and figures.keys() >= wanted
 

@@ -32,10 +32,10 @@ class Loss(Protocol):
 
 
 class UpdateFigures(NamedTuple):
-    """What one update says of itself: its learning rate, and the norm of the gradient before clipping."""
+    """What one update says of itself: its learning rate, and the norm of the gradient before clipping, if it has one."""
 
     lr: float
-    grad_norm: float
+    grad_norm: float | None
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Trainer:
                 self.average.update(step)
         self.progress.count_update(totals.loss_sum, totals.num_tokens)
         self.progress.divided += totals.divided
-        return UpdateFigures(rate, totals.grad_norm)
+        return UpdateFigures(rate, totals.grad_norm if math.isfinite(totals.grad_norm) else None)
 
     def _add_gradients(self, step: int) -> None:
         """Adds the gradients of this process's micro-batches.

@@ -418,6 +418,12 @@ def test_a_line_that_tfm_does_not_write_is_not_read(line: str, tmp_path: Path) -
     assert RunDirectory(tmp_path).metrics.records() == []
 
 
+def test_the_line_of_an_update_that_was_left_out_is_read(tmp_path: Path) -> None:
+    line = '{"step": 5, "kind": "train", "epoch": 0, "loss": 1.0, "lr": 0.1, "grad_norm": null, "tokens": 7}'
+    (tmp_path / "metrics.jsonl").write_text(line + "\n")
+    assert len(RunDirectory(tmp_path).metrics.records()) == 1
+
+
 def test_lines_that_tfm_writes_are_read(uninterrupted: Path) -> None:
     for name, log in (("metrics", RunDirectory(uninterrupted).metrics), ("timing", RunDirectory(uninterrupted).timing)):
         assert len(log.records()) == len((uninterrupted / f"{name}.jsonl").read_text().splitlines()) > 3
