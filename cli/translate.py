@@ -196,6 +196,7 @@ def _write_file(
     def on_done(done: int) -> None:
         nonlocal finished
         finished = done
+        file.save()
         bar.update(done)
 
     try:

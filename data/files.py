@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -329,6 +330,9 @@ def _open_text(path: Path, mode: str = "w") -> IO[str]:
 
 Stream = TypeVar("Stream", bound=IO[Any])
 
+_BETWEEN_SAVES = 1.0
+"""Seconds between two savings of a result that is not complete yet."""
+
 
 class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
@@ -380,7 +384,7 @@ class OutputFile(StagedFile[IO[str]]):
 class ResumedFile(StagedFile[IO[str]]):
     """Such a file of text, line by line, that goes on where the same work was interrupted.
 
-    Beside the unfinished file lies another one that says of which work it is.
+    Beside the unfinished file lies another one that says of which work it is, and how much of it outlasts a power cut.
 
     Args:
         path: Its name.
@@ -391,32 +395,64 @@ class ResumedFile(StagedFile[IO[str]]):
     """
 
     def __init__(self, path: Path, work: str) -> None:
-        self._mark = path.parent / f"{path.name}.work{PARTIAL}"
+        self._work, self._mark = work, path.parent / f"{path.name}.work{PARTIAL}"
+        self._saved = time.monotonic()
         self.done = 0
 
         def open_staged(staged: Path) -> IO[str]:
-            if staged.exists() and self._mark.exists() and self._mark.read_text("utf-8") == work:
-                self.done = _keep_whole_lines(staged)
+            safe = self._safe_bytes()
+            if safe and staged.exists() and staged.stat().st_size >= safe:
+                self.done = _keep_whole_lines(staged, safe)
             else:
-                staged.write_bytes(b"")  # before the mark: what other work left is never taken for this one's
-                self._mark.write_text(work, "utf-8")
+                _open_bytes(staged).close()
+                self._write_mark(0)  # before the first line: what other work left is never taken for this one's
             return _open_text(staged, "a")
 
         super().__init__(path, open_staged)
 
+    def save(self) -> None:
+        """Makes what has been written outlast a power cut, unless that was done a moment ago.
+
+        Raises:
+            EnvironmentFault: That cannot be done.
+        """
+        if time.monotonic() - self._saved < _BETWEEN_SAVES:
+            return
+        try:
+            self.stream.flush()
+            os.fsync(self.stream.fileno())
+        except OSError as error:
+            raise fault("write", self.path, error) from error
+        self._write_mark(os.fstat(self.stream.fileno()).st_size)
+        self._saved = time.monotonic()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
         super().__exit__(kind, error, *rest)
-        if not self.staged.exists():
+        if self.staged.exists():
+            self._write_mark(self.staged.stat().st_size)
+        else:
             remove_tree(self._mark)
 
+    def _safe_bytes(self) -> int:
+        """How much of the unfinished file is sure to be this work's."""
+        try:
+            mark = json.loads(self._mark.read_bytes())
+            return mark["bytes"] if mark["work"] == self._work else 0
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
 
-def _keep_whole_lines(path: Path) -> int:
-    """Cuts off what follows the last line end of a file; returns the number of lines."""
+    def _write_mark(self, safe_bytes: int) -> None:
+        replace_json(self._mark, {"work": self._work, "bytes": safe_bytes})
+
+
+def _keep_whole_lines(path: Path, safe_bytes: int) -> int:
+    """Cuts off what follows the last line end among the first bytes of a file; returns the number of lines."""
     lines = size = 0
     with open(path, "rb+") as file:
         for line in file:
-            if line.endswith(b"\n"):
-                lines, size = lines + 1, size + len(line)
+            if not line.endswith(b"\n") or size + len(line) > safe_bytes:
+                break
+            lines, size = lines + 1, size + len(line)
         file.truncate(size)
     return lines
 

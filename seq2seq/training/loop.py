@@ -32,7 +32,7 @@ class Loss(Protocol):
 
 
 class UpdateFigures(NamedTuple):
-    """What one update says of itself: its learning rate, and the norm of the gradient before clipping, if it has one."""
+    """What one update says of itself: its learning rate, and its gradient's norm before clipping, if that is finite."""
 
     lr: float
     grad_norm: float | None

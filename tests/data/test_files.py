@@ -401,19 +401,44 @@ def test_what_other_work_left_is_never_taken_for_ours(tmp_path: Path, monkeypatc
     with pytest.raises(KeyboardInterrupt), ResumedFile(tmp_path / "out", "theirs") as stream:
         stream.write("theirs\n")
         raise KeyboardInterrupt
-    marked = Path.write_text
 
-    def killed_after(path: Path, *arguments: Any) -> int:
-        marked(path, *arguments)
+    def killed_after(path: Path, value: Any) -> None:
+        replace_json(path, value)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Path, "write_text", killed_after)
+        patch.setattr(files, "replace_json", killed_after)
         ResumedFile(tmp_path / "out", "ours")
     resumed = ResumedFile(tmp_path / "out", "ours")
     with resumed as stream:
         stream.write("ours\n")
     assert resumed.done == 0 and (tmp_path / "out").read_text() == "ours\n"
+
+
+def test_lines_that_a_power_cut_may_have_taken_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_BETWEEN_SAVES", 0)
+    file = ResumedFile(tmp_path / "out", "work")
+    file.stream.write("one\ntwo\n")
+    file.save()
+    file.stream.close()
+    (tmp_path / "out.partial").write_bytes(b"one\ntwo\n\0\0\0\0\0\n")  # and then the power is cut
+    resumed = ResumedFile(tmp_path / "out", "work")
+    assert resumed.done == 2
+    with resumed as stream:
+        stream.write("three\n")
+    assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n" and names(tmp_path) == ["out"]
+
+
+def test_an_unfinished_file_shorter_than_what_was_saved_begins_anew(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), ResumedFile(tmp_path / "out", "work") as stream:
+        stream.write("one\ntwo\n")
+        raise KeyboardInterrupt
+    (tmp_path / "out.partial").write_bytes(b"one\n")
+    with ResumedFile(tmp_path / "out", "work") as stream:
+        stream.write("one\n")
+    assert (tmp_path / "out").read_text() == "one\n"
 
 
 # Locks
