@@ -208,6 +208,9 @@ def read_description(directory: Path) -> ModelDescription:
         raise ModelError(f"{path} is damaged: {error}") from error
     if not 0 <= description.src_vocab_size <= _MOST_PIECES or not 0 < description.tgt_vocab_size <= _MOST_PIECES:
         raise ModelError(f"{path} is damaged: no vocabulary has so many pieces")
+    one_size = description.src_vocab_size == description.tgt_vocab_size
+    if description.shared_vocab and not one_size and description.purpose != "language model":
+        raise ModelError(f"{path} is damaged: a shared vocabulary has one size")
     return description
 
 

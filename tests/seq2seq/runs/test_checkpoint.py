@@ -302,6 +302,7 @@ def test_a_description_of_a_newer_tfm_asks_for_an_upgrade(tmp_path: Path, change
         {"model": None},
         {"decoding": {"beam_size": 0}},
         {"decoding": {"beams": 4}},
+        {"tgt_vocab_size": 8},  # and 7 for the source, shared
     ],
 )
 def test_a_description_of_no_model_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
