@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..data.placeholders import Differences
+from ..data.placeholders import Differences, in_short
 from .console import Console
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
 
-SHOWN = 5
-"""Lines of each kind that are named."""
+LONGEST = 500
+"""Characters that are shown of what is wrong with one line."""
 
 
 class Faults:
@@ -38,7 +38,7 @@ class Faults:
             if different := Differences(one.lost, one.added):
                 self._placeholders.append(f"{place} {different}")
             if one.missed:
-                self._terms.append(f"{place} {', '.join(one.missed)}")
+                self._terms.append(f"{place} {in_short(one.missed, ', ')}")
 
     def report(self, console: Console) -> None:
         """Warns of what was found."""
@@ -48,5 +48,5 @@ class Faults:
         )
         for faults, what in kinds:
             if faults:
-                shown = "; ".join(faults[:SHOWN]) + (f"; and {len(faults) - SHOWN:,} more" * (len(faults) > SHOWN))
-                console.warn(f"{len(faults):,} translation{'' if len(faults) == 1 else 's'} {what}: {shown}")
+                many = f"{len(faults):,} translation{'' if len(faults) == 1 else 's'}"
+                console.warn(f"{many} {what}: {in_short(faults, '; ', longest=LONGEST)}")

@@ -6,6 +6,7 @@ piece for each symbol, see `tokenizer`.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -113,7 +114,14 @@ class Differences:
 
     def __str__(self) -> str:
         parts = [("lost", self.lost), ("added", self.added)]
-        return ", ".join(f"{what} {' '.join(values)}" for what, values in parts if values)
+        return ", ".join(f"{what} {in_short(values, ' ')}" for what, values in parts if values)
+
+
+def in_short(values: Sequence[str], between: str, most: int = 5, longest: int = 40) -> str:
+    """The first of some values, each cut where it is long, and how many more there are."""
+    shown = [value if len(value) <= longest else value[:longest] + ".." for value in values[:most]]
+    more = [f"and {len(values) - most:,} more"] if len(values) > most else []
+    return between.join(shown + more)
 
 
 def differences(source: str, translation: str) -> Differences:

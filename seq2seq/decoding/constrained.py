@@ -1,7 +1,7 @@
 """Beam search for outputs that contain given phrases: the terms of a glossary, the placeholders of a source."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -47,18 +47,20 @@ class Progress:
 
     def after(self, token: int) -> "Progress":
         """What it becomes with one more token. A phrase that is broken off has to begin anew."""
-        met = list(self.met)
-        for i, phrase in enumerate(self.phrases):
-            if 0 < met[i] < len(phrase):
-                if phrase[met[i]] == token:
-                    met[i] += 1
-                    return replace(self, met=tuple(met))
-                met[i] = 0
-        for i, phrase in enumerate(self.phrases):
-            if not met[i] and phrase[0] == token:
-                met[i] = 1
-                break
-        return replace(self, met=tuple(met))
+        for i, (phrase, met) in enumerate(zip(self.phrases, self.met, strict=True)):
+            if 0 < met < len(phrase):
+                return self._with(i, met + 1) if phrase[met] == token else self._with(i, 0)._begun(token)
+        return self._begun(token)
+
+    def _begun(self, token: int) -> "Progress":
+        """What it becomes with a token while no phrase is begun."""
+        for i, (phrase, met) in enumerate(zip(self.phrases, self.met, strict=True)):
+            if not met and phrase[0] == token:
+                return self._with(i, 1)
+        return self
+
+    def _with(self, i: int, met: int) -> "Progress":
+        return Progress(self.phrases, (*self.met[:i], met, *self.met[i + 1 :]))
 
 
 class _Open(NamedTuple):

@@ -99,6 +99,9 @@ def test_differences() -> None:
     found = differences("%s %s {a}", "%s {b}")
     assert found == Differences(("%s", "{a}"), ("{b}",))
     assert str(found) == "lost %s {a}, added {b}"
+    assert str(Differences(("%s",) * 9_000, ("https://" + "a" * 10_000,))) == (
+        "lost %s %s %s %s %s and 8,995 more, added https://" + "a" * 32 + ".."
+    )
     assert not differences("%s files", "%sdateien") and differences("%(s)s %s", "%(s)s").lost == ("%s",)
     assert differences("https://a.org https://a.org/b", "https://a.org/b").lost == ("https://a.org",)
 
