@@ -18,7 +18,7 @@ import sentencepiece
 
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig, VocabularyType
-from .errors import DataError, ModelError, OutOfMemory
+from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
@@ -379,6 +379,11 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
         raise OutOfMemory(
             f"the process that builds a vocabulary {ending}; fewer lines need less memory: tfm train --set"
             f" tokenizer.max_sentences={max(len(sentences) // 4, 1)}"
+        )
+    if ending.status > 0 and not ending.last_line:  # what it complained of could not be written down
+        raise EnvironmentFault(
+            f"the process that builds a vocabulary {ending}, without a word;"
+            f" is the disk of {tempfile.gettempdir()} full?"
         )
     if not ending.status:
         return model, ""
