@@ -14,8 +14,8 @@ from tfm.data.tokenizer import Tokenizer
 
 from .conftest import TINY_AND_SAME, Share, Tell
 
-CPU_SECONDS = 10
-"""A process that computes for longer hangs: the kernel ends it."""
+CPU_SECONDS = 60
+"""A process that computes for longer hangs: the kernel ends it. A line of 5,000 placeholders takes some 20."""
 FLAGS = [*TINY_AND_SAME, "--max-steps", "2", "--set", "tokenizer.vocab_size=8000"]
 PARTS = 4
 """An attack is divided into so many tests, so that two processes can share it."""
