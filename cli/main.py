@@ -23,7 +23,7 @@ from .explain import explain
 from .export import export
 from .generate import generate
 from .info import info
-from .libraries import leave_garbage, set_up_libraries
+from .libraries import leave_at_once, leave_garbage, set_up_libraries
 from .presets import presets
 from .streams import discard_stdout, set_up_streams
 from .tokenize import tokenize
@@ -84,6 +84,8 @@ def main() -> NoReturn:
 
             traceback.print_exc()
         code = report(error)
+        if is_out_of_memory(error):
+            leave_at_once(code)
     discard_stdout()
     leave_garbage()
     sys.exit(code)

@@ -25,6 +25,8 @@ _WORDS = (
     "could not create a memory object",
     "can't start new thread",  # each needs room for its stack
 )
+_MUCH = 100_000_000
+"""Bytes. Where so many cannot be had, there is not enough memory for anything of ours."""
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -36,8 +38,17 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             said = str(error).lower()
             if any(words in said for words in _WORDS):
                 return True
+        if isinstance(error, SystemError) and not _is_memory_left():  # a library failed, and could not say how
+            return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _is_memory_left() -> bool:
+    try:
+        return bool(bytearray(_MUCH))
+    except MemoryError:
+        return False
 
 
 def free_memory() -> None:

@@ -222,3 +222,18 @@ def test_a_setting_given_as_an_option_is_recognised(installed: Tfm, option: str,
     assert done.returncode == 2
     assert f"Settings are given as --set {setting}=VALUE." in error_of(done)
     assert "--set" not in error_of(installed("train", "--completely-unlike-anything", "1"))
+
+
+def test_where_memory_is_not_enough_the_process_ends_without_what_libraries_do_then(tmp_path: Path) -> None:
+    program = """
+import atexit, sys
+from tfm.cli import main
+def fail(**_):
+    raise MemoryError
+main.app = fail
+atexit.register(lambda: print("Exception ignored in a library", file=sys.stderr))
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 5 and done.stderr.startswith("tfm: error: not enough memory: ")
+    assert done.stderr.count("\n") == 1

@@ -50,6 +50,13 @@ def test_other_words_for_it_are_known(error: Exception) -> None:
     assert is_out_of_memory(error)
 
 
+def test_a_library_that_cannot_say_how_it_failed_is_asked_about_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = SystemError("error return without exception set")
+    assert not is_out_of_memory(error)
+    monkeypatch.setattr("tfm.seq2seq.memory._MUCH", TOO_MUCH)
+    assert is_out_of_memory(error)
+
+
 def test_it_may_be_what_another_error_was_raised_from() -> None:
     error = ImportError("IMPORTANT: PLEASE READ THIS FOR ADVICE ON HOW TO SOLVE THIS ISSUE!")
     error.__cause__ = ImportError("failed to map segment from shared object")
