@@ -205,7 +205,8 @@ def read_description(directory: Path) -> ModelDescription:
         description.model_config()
         description.decoding_config()
     except (ValueError, TypeError) as error:
-        raise ModelError(f"{path} is damaged: {error}") from error
+        first, *_ = str(error).splitlines()  # a line for each of its mistakes
+        raise ModelError(f"{path} is damaged: {first}") from error
     if not 0 <= description.src_vocab_size <= _MOST_PIECES or not 0 < description.tgt_vocab_size <= _MOST_PIECES:
         raise ModelError(f"{path} is damaged: no vocabulary has so many pieces")
     one_size = description.src_vocab_size == description.tgt_vocab_size

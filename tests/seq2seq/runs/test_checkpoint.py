@@ -297,6 +297,7 @@ def test_a_description_of_a_newer_tfm_asks_for_an_upgrade(tmp_path: Path, change
     "changes",
     [
         {"model": {"d_model": 0}},
+        {"model": {"d_model": 0, "attention_dropout": -1.0}},
         {"model": {"d_model": "wide"}},
         {"model": {"width": 4}},
         {"model": None},
@@ -308,8 +309,9 @@ def test_a_description_of_a_newer_tfm_asks_for_an_upgrade(tmp_path: Path, change
 def test_a_description_of_no_model_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     directory = save(tmp_path, 1)
     edit_json(directory, "model.json", **changes)
-    with pytest.raises(ModelError, match=r"model\.json (is damaged|has an unknown key)"):
+    with pytest.raises(ModelError, match=r"model\.json (is damaged|has an unknown key)") as caught:
         load_model(directory)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_description_without_a_field_is_refused(tmp_path: Path) -> None:
