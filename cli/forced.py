@@ -36,6 +36,7 @@ def score_given(
         from ..seq2seq.decoding import Translator
         from ..seq2seq.device import keep_freed_memory
         from ..seq2seq.evaluation.forced import force, set_loss
+        from ..seq2seq.evaluation.loss import in_figures
 
     keep_freed_memory()
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
@@ -74,4 +75,4 @@ def score_given(
     too_long = f"; {left_out:,} longer than the model reads" if left_out else ""
     print(f"{translator.checkpoint}, {len(scores):,} given translations{too_long}")
     if scored:
-        print(f"loss   {loss.loss:.4f}  (perplexity {loss.ppl:.3f}, {loss.num_tokens:,} pieces)")
+        print(f"loss   {loss.loss:.4f}  (perplexity {in_figures(loss.ppl, 3)}, {loss.num_tokens:,} pieces)")

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..seq2seq.evaluation.loss import in_figures
 from ..seq2seq.evaluation.test_set import TestResult
 from .console import Console
 from .sentences import show, write_report
@@ -69,7 +70,7 @@ def _print(result: TestResult) -> None:
         some = (
             "" if result.loss_sentences == sentences else f", of the {result.loss_sentences:,} that fit the model whole"
         )
-        print(f"loss   {result.loss:.4f}  (perplexity {result.ppl:.3f}{some})")
+        print(f"loss   {result.loss:.4f}  (perplexity {in_figures(result.ppl, 3)}{some})")
     for one in result.scores:
         print(f"{one.name:<6} {one.value:.2f}  ({one.signature})")
     for group in result.groups if len(result.groups) > 1 else ():

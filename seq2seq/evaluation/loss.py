@@ -75,7 +75,17 @@ class SetLoss:
     @property
     def ppl(self) -> float:
         """Perplexity, exp(loss)."""
-        return math.exp(min(self.loss, 700.0))
+        return perplexity(self.loss)
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), or the largest that a number can hold."""
+    return math.exp(min(loss, 700.0))
+
+
+def in_figures(ppl: float, decimals: int) -> str:
+    """A perplexity for people; a huge one, of a model that has diverged, as a power of ten."""
+    return f"{ppl:.{decimals}f}" if ppl < 1e9 else f"{ppl:.1e}"
 
 
 @torch.inference_mode()

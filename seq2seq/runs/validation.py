@@ -17,7 +17,7 @@ from ..decoding.config import DecodingConfig
 from ..decoding.generator import Generator
 from ..decoding.sampling import Sample
 from ..decoding.translator import Translator
-from ..evaluation.loss import TensorBatch, evaluate_loss
+from ..evaluation.loss import TensorBatch, evaluate_loss, in_figures, perplexity
 from ..evaluation.retrieval import top_1
 from ..evaluation.scores import score
 from ..model.decoder_only import DecoderOnly
@@ -135,8 +135,8 @@ class TranslationValidator:
 
     def _show(self, step: int, result: dict[str, Any], outputs: list[str]) -> None:
         self._dev.reporter.say(
-            f"step {step:,}: validation loss {result['loss']:.3f}, ppl {result['ppl']:.2f}, BLEU {result['bleu']:.2f},"
-            f" chrF {result['chrf']:.2f}, exact {result['exact']:.1f} %"
+            f"step {step:,}: validation loss {result['loss']:.3f}, ppl {in_figures(result['ppl'], 2)},"
+            f" BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f}, exact {result['exact']:.1f} %"
         )
         stride = max(len(self._pairs) // SAMPLES, 1)
         for i in range(0, min(len(self._pairs), SAMPLES * stride), stride):
@@ -166,10 +166,10 @@ class TextValidator:
         """
         set_loss = evaluate_loss(model, self._dev.all_batches())
         nats = set_loss.loss * set_loss.num_tokens
-        per_byte = math.exp(nats / self._num_bytes)
+        per_byte = perplexity(nats / self._num_bytes)
         self._dev.reporter.say(
-            f"step {step:,}: validation loss {set_loss.loss:.3f}, perplexity {set_loss.ppl:.2f} per piece,"
-            f" {per_byte:.3f} per byte"
+            f"step {step:,}: validation loss {set_loss.loss:.3f}, perplexity {in_figures(set_loss.ppl, 2)} per piece,"
+            f" {in_figures(per_byte, 3)} per byte"
         )
         generator = Generator(model, self._tokenizer)
         for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):

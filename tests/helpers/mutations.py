@@ -8,6 +8,7 @@ import json
 import os
 import struct
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,7 +108,7 @@ _OTHERS = [True, False, None, [], {}, [[]], [1, 2, 3], {"a": {"b": 1}}, ["x"] * 
 
 
 def _value(rng: Random) -> Any:
-    return rng.choice(rng.choice([_NUMBERS, _STRINGS, _OTHERS]))
+    return deepcopy(rng.choice(rng.choice([_NUMBERS, _STRINGS, _OTHERS])))
 
 
 def json_of_a_run(run: Path, rng: Random) -> str:

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from tfm.data.batching import make_batch
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from tfm.seq2seq.evaluation.loss import SetLoss, TensorBatch, evaluate_loss, to_tensors
+from tfm.seq2seq.evaluation.loss import SetLoss, TensorBatch, evaluate_loss, in_figures, to_tensors
 from tfm.seq2seq.model.encoder_decoder import Transformer
 
 Ids = list[tuple[list[int], list[int]]]
@@ -45,6 +45,7 @@ def test_no_gradient_is_kept(model: Transformer, ids: Ids) -> None:
 
 def test_a_hopeless_perplexity_stays_a_number() -> None:
     assert math.isfinite(SetLoss(5000.0, 1).ppl)
+    assert in_figures(SetLoss(5000.0, 1).ppl, 2) == "1.0e+304" and in_figures(12.345678, 2) == "12.35"
 
 
 def test_an_empty_set_has_no_tokens(model: Transformer) -> None:
