@@ -79,6 +79,20 @@ GUARDS = [
         f"{FILES}::test_torn_last_line_is_left_out_and_cut_off",
     ),
     Guard(
+        "a change of a file that holds its own hash is noticed",
+        "data/files.py",
+        "    if seal is not None and seal != sha256_bytes(json_bytes(value)):",
+        "    if False:",
+        f"{FILES}::test_one_changed_character_of_what_was_sealed_is_noticed",
+    ),
+    Guard(
+        "results go on from what was forced to the disk",
+        "data/files.py",
+        "_keep_whole_lines(staged, safe)",
+        "_keep_whole_lines(staged, 1 << 60)",
+        f"{FILES}::test_lines_that_a_power_cut_may_have_taken_are_written_again",
+    ),
+    Guard(
         "every byte of a checkpoint is hashed before it is used",
         "seq2seq/runs/checkpoint.py",
         '    if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:',
@@ -154,6 +168,14 @@ GUARDS = [
         "    check_shapes(directory, description)\n    model = blank_model(description)",
         "    model = blank_model(description)",
         f"{CHECKPOINTS}::test_a_model_larger_than_its_file_is_refused_before_memory_is_taken",
+    ),
+    Guard(
+        "a model that the machine cannot hold is refused before it is timed",
+        "seq2seq/runs/setup.py",
+        "    if memory is not None and needed > memory:",
+        "    if False:",
+        "tests/seq2seq/runs/test_setup.py"
+        "::test_a_model_that_the_machine_cannot_hold_is_refused_before_anything_is_measured",
     ),
     Guard(
         "weights are finite float32 numbers when they are read",
