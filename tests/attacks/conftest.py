@@ -1,16 +1,31 @@
 """Attacks: small shares of each in `make test`; all of one by `make attack-kills`, `make attack-disk`, and so on."""
 
-from collections.abc import Callable
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers.command import TINY_FLAGS
 from helpers.forkserver import ForkServer
+from helpers.mutations import GLOSSARY
 
 PAIRS = ["--src", "train.en", "--tgt", "train.de", "--dev-src", "dev.en", "--dev-tgt", "dev.de"]
 """The data of a training in the folder `corpus_files`."""
 TINY_AND_SAME = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1"]
 """Makes a preset small enough for a test, and its results the same on every machine."""
+DECODER = ["model.architecture=decoder_only", "model.num_encoder_layers=0", "training.best_metric=chrf"]
+ENCODER = ["model.architecture=encoder_only", "model.num_decoder_layers=0", "training.best_metric=retrieval"]
+SEPARATE = ["tokenizer.separate=true", "model.tie_embeddings=false"]
+MACHINES: dict[str, tuple[list[str], list[str]]] = {
+    "translator": (PAIRS, ["tokenizer.type=bpe", "training.ema_decay=0.9"]),
+    "separate": (PAIRS, [*SEPARATE, "model.norm_order=pre", "training.keep_checkpoints=3"]),
+    "decoder": (PAIRS, [*DECODER, "model.positions=learned", "model.activation=swiglu"]),
+    "language model": (["--text", "train.en", "--dev-text", "dev.en"], [*DECODER, "training.best_metric=loss"]),
+    "encoder": (PAIRS, [*ENCODER, "tokenizer.type=unigram"]),
+}
+"""Runs that are changed: what each is trained on, and its settings."""
 
 Tell = Callable[[str], None]
 Share = Callable[[int, int], int]
@@ -50,3 +65,42 @@ def model(server: ForkServer, corpus_files: Path) -> Path:
     ended = server.run("train", *PAIRS, *TINY_AND_SAME, "--max-steps", 20, "--run", "model", cwd=corpus_files)
     assert ended.code == 0, ended.said
     return corpus_files / "model"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder in memory, if there is such a file system."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def run_of(server: ForkServer, corpus_files: Path, place: Path) -> Callable[[str], Path]:
+    """Trains a run of a machine when it is first asked for. Its vocabulary is known to be harmless from then on."""
+    made: dict[str, Path] = {}
+
+    def make(machine: str) -> Path:
+        if machine not in made:
+            run = place / "bases" / machine
+            command = ["train", "--run", run, "--max-steps", 10, *training_of(machine)]
+            done = server.run(*command, cwd=corpus_files, env=cache_in(place))
+            assert done.code == 0, done.said
+            (run / GLOSSARY).write_text("one\teins\ntwo\tzwei\nthree four\tdrei vier\n")
+            shutil.rmtree(run / "cache")
+            made[machine] = run
+        return made[machine]
+
+    return make
+
+
+def training_of(machine: str) -> list[str]:
+    """Data and settings of a machine, as flags of `tfm train`."""
+    data, settings = MACHINES[machine]
+    flags = [part for setting in ("training.keep_checkpoints=1", *settings) for part in ("--set", setting)]
+    return [*data, "--config", "base", *TINY_AND_SAME, *flags]
+
+
+def cache_in(place: Path) -> dict[str, str]:
+    """The environment of commands that remember harmless vocabularies there."""
+    return {"XDG_CACHE_HOME": str(place / "cache")}

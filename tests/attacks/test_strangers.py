@@ -6,9 +6,8 @@ Whatever happens, no code of theirs runs, nothing is written, nobody waits, and 
 import json
 import os
 import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -16,24 +15,14 @@ from random import Random
 import pytest
 from helpers import mutations
 from helpers.forkserver import Ended, ForkServer
-from helpers.mutations import GLOSSARY, make_match
+from helpers.mutations import make_match
 from helpers.stranger import TEXT
 
-from .conftest import PAIRS, TINY_AND_SAME, Share, Tell
+from .conftest import MACHINES, Share, Tell, cache_in, training_of
 
-TRIES, PARTS, COMMANDS = 50_000, 2, 500
-DECODER = ["model.architecture=decoder_only", "model.num_encoder_layers=0", "training.best_metric=chrf"]
-ENCODER = ["model.architecture=encoder_only", "model.num_decoder_layers=0", "training.best_metric=retrieval"]
-SEPARATE = ["tokenizer.separate=true", "model.tie_embeddings=false"]
-MACHINES: dict[str, tuple[list[str], list[str]]] = {
-    "translator": (PAIRS, ["tokenizer.type=bpe", "training.ema_decay=0.9"]),
-    "separate": (PAIRS, [*SEPARATE, "model.norm_order=pre", "training.keep_checkpoints=3"]),
-    "decoder": (PAIRS, [*DECODER, "model.positions=learned", "model.activation=swiglu"]),
-    "language model": (["--text", "train.en", "--dev-text", "dev.en"], [*DECODER, "training.best_metric=loss"]),
-    "encoder": (PAIRS, [*ENCODER, "tokenizer.type=unigram"]),
-}
-"""Runs that are changed: what each is trained on, and its settings."""
-
+TRIES, PARTS = 10_000, 2
+"""Tries of each of five runs, here and in `test_models`, and how many tests they are divided among."""
+COMMANDS = 500
 CODES = (2, 3, 4, 6)
 """Exit codes of commands: what is changed can also be the settings, which data there were, and weights that diverge."""
 MEGABYTES, SECONDS = 200, 5
@@ -74,71 +63,46 @@ KINDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """A folder in memory, if there is such a file system."""
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="module")
-def run_of(server: ForkServer, corpus_files: Path, place: Path) -> Callable[[str], Path]:
-    """Trains a run of a machine when it is first asked for. Its vocabulary is known to be harmless from then on."""
-    made: dict[str, Path] = {}
-
-    def make(machine: str) -> Path:
-        if machine not in made:
-            run = place / "bases" / machine
-            command = ["train", "--run", run, "--max-steps", 10, *_training(machine)]
-            done = server.run(*command, cwd=corpus_files, env=_cache(place))
-            assert done.code == 0, done.said
-            (run / GLOSSARY).write_text("one\teins\ntwo\tzwei\nthree four\tdrei vier\n")
-            shutil.rmtree(run / "cache")
-            made[machine] = run
-        return made[machine]
-
-    return make
-
-
-def _training(machine: str) -> list[str]:
-    """Data and settings of a machine, as flags of `tfm train`."""
-    data, settings = MACHINES[machine]
-    flags = [part for setting in ("training.keep_checkpoints=1", *settings) for part in ("--set", setting)]
-    return [*data, "--config", "base", *TINY_AND_SAME, *flags]
-
-
-def _cache(place: Path) -> dict[str, str]:
-    return {"XDG_CACHE_HOME": str(place / "cache")}
-
-
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("number", range(len(MACHINES)))
+@pytest.mark.parametrize("machine", ["translator", "separate", "decoder"])
 def test_what_a_stranger_changed_works_or_is_refused_in_a_line(
-    server: ForkServer, run_of: Callable[[str], Path], place: Path, share: Share, tell: Tell, number: int, part: int
+    server: ForkServer,
+    run_of: Callable[[str], Path],
+    place: Path,
+    share: Share,
+    tell: Tell,
+    machine: str,
+    part: int,
 ) -> None:
-    machine = list(MACHINES)[share(0, number)]  # a few tries are all made on the first one
-    tries = share(4, TRIES // len(MACHINES) // PARTS)
-    base, codes, slowest = run_of(machine), Counter[int](), 0.0
-    for attempt in range(tries):
-        seed = f"{number} {part} {attempt}"
+    base = run_of(machine if share(0, 1) else "translator")
+    tell(use_changed_runs(server, base, place, seeds(machine, part, share(4, TRIES // PARTS))))
+
+
+def seeds(machine: str, part: int, count: int) -> list[str]:
+    """Of so many tries."""
+    return [f"{list(MACHINES).index(machine)} {part} {attempt}" for attempt in range(count)]
+
+
+def use_changed_runs(server: ForkServer, base: Path, place: Path, tries: list[str]) -> str:
+    """Uses changed copies of a run, one for each of these seeds, in processes that are watched; says how that ended."""
+    codes, slowest = Counter[int](), 0.0
+    for seed in tries:
         rng = Random(seed)
         kind = rng.choices(KINDS, [kind.share for kind in KINDS])[0]
         folder = place / "tries" / seed
         what = _change(base, folder, kind, rng)
         door = rng.choice(kind.doors)
         before = _everything(folder)
-        ended = server.call("helpers.stranger:use", door, cwd=folder, env=_cache(place)).wait(60)
+        ended = server.call("helpers.stranger:use", door, cwd=folder, env=cache_in(place)).wait(60)
         seconds, wrong = _judge(ended, folder, kind.codes)
         if _everything(folder) != before:
             wrong.append("it has changed files")
-        assert not wrong, f"{seed}, {machine}, {door}: {what}: {wrong}; exit {ended.code}: {ended.said[-1500:]}"
+        assert not wrong, f"seed {seed!r}, {door}: {what}: {wrong}; exit {ended.code}: {ended.said[-1500:]}"
         codes[ended.code] += 1
         slowest = max(slowest, seconds)
         shutil.rmtree(folder)
-    tell(
-        f"{tries:,} changed runs, vocabularies and configurations: {_summary(codes)}; the slowest took {slowest:.1f} s"
-    )
+    what = "changed runs, vocabularies and configurations"
+    return f"{len(tries):,} {what}: {_summary(codes)}; the slowest took {slowest:.1f} s"
 
 
 USES: dict[str, list[str]] = {
@@ -164,7 +128,7 @@ def test_commands_that_are_given_what_a_stranger_changed(
     machine: str,
     part: int,
 ) -> None:
-    machine = ("translator", machine)[share(0, 1)]
+    machine = machine if share(0, 1) else "translator"
     tries = share(1, COMMANDS // 2 // PARTS)
     base, codes = run_of(machine), Counter[int]()
     for attempt in range(tries):
@@ -174,9 +138,9 @@ def test_commands_that_are_given_what_a_stranger_changed(
         what = _change(base, folder, kind, rng)
         shutil.copytree(corpus_files, folder, dirs_exist_ok=True)
         use = rng.choice(list(USES))
-        arguments = USES[use] + (_training(machine) if USES[use][0] == "train" else [])
+        arguments = USES[use] + (training_of(machine) if USES[use][0] == "train" else [])
         before = _everything(folder / "outside")
-        ended = server.run(*arguments, cwd=folder, env=_cache(place), seconds=100)
+        ended = server.run(*arguments, cwd=folder, env=cache_in(place), seconds=100)
         wrong = _wrong_lines(ended, CODES, quiet=USES[use][0] != "train")
         if _everything(folder / "outside") != before:
             wrong.append("it has changed what lies outside")
