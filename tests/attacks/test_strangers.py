@@ -27,8 +27,8 @@ CODES = (2, 3, 4, 6)
 """Exit codes of commands: what is changed can also be the settings, which data there were, and weights that diverge."""
 MEGABYTES, SECONDS = 200, 5
 """That a try may take beyond the size of what it reads; seconds of the processor, as the machine may be busy."""
-LINE, LINES = 400, 12
-"""Characters of a line and number of lines on stderr: a configuration has a line for each of its problems."""
+LINE, LINES = 600, 12
+"""Characters of a line, which may name all settings of a section, and lines: each problem of settings has its own."""
 Mutation = Callable[[Path, Random], str]
 
 
