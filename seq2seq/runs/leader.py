@@ -187,8 +187,10 @@ class Leader:
         check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, self.run.tokenizer)
         before, now = in_todays_words(saved.state.environment), self._environment()
         if before != now:
+            changed = [name for name in before | now if before.get(name) != now.get(name)]
+            then, today = (_words({name: one.get(name, "unknown") for name in changed}) for one in (before, now))
             self.reporter.warn(
-                f"this run was on {_words(before)} and continues on {_words(now)}:"
+                f"this run was on {then} and continues on {today}:"
                 " the result will be as good, but not bit for bit the same"
             )
         load_weights(self.model, checkpoint, "model")

@@ -190,7 +190,7 @@ def test_parts_are_kept_where_there_are_other_cores(
     with using_threads(1):
         train_tiny(tmp_path / "run", ranks=None, reporter=recorder, **settings)
     assert {key: environment(tmp_path / "run")[key] for key in ("ranks", "parts")} == {"ranks": 1, "parts": 3}
-    assert any("ranks 2" in line and "continues on" in line for line in recorder.warned)
+    assert any("this run was on ranks 2" in line and "continues on ranks 1" in line for line in recorder.warned)
 
 
 def test_little_memory_limits_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
