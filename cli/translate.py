@@ -195,8 +195,8 @@ def _write_file(
 
     def on_done(done: int) -> None:
         nonlocal finished
-        finished = done
         file.save()
+        finished = done
         bar.update(done)
 
     try:

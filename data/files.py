@@ -397,39 +397,44 @@ class ResumedFile(StagedFile[IO[str]]):
     def __init__(self, path: Path, work: str) -> None:
         self._work, self._mark = work, path.parent / f"{path.name}.work{PARTIAL}"
         self._saved = time.monotonic()
-        self.done = 0
+        self.done = self._complete = 0
 
         def open_staged(staged: Path) -> IO[str]:
             safe = self._safe_bytes()
             if safe and staged.exists() and staged.stat().st_size >= safe:
                 self.done = _keep_whole_lines(staged, safe)
+                self._complete = staged.stat().st_size
             else:
                 _open_bytes(staged).close()
-                self._write_mark(0)  # before the first line: what other work left is never taken for this one's
+                self._write_mark()  # before the first line: what other work left is never taken for this one's
             return _open_text(staged, "a")
 
         super().__init__(path, open_staged)
 
     def save(self) -> None:
-        """Makes what has been written outlast a power cut, unless that was done a moment ago.
+        """Says that what has been written so far is complete. Now and then makes it outlast a power cut.
+
+        An interrupt may come in the midst of a write, and have the same bytes written twice: what follows the last
+        call does not count.
 
         Raises:
             EnvironmentFault: That cannot be done.
         """
-        if time.monotonic() - self._saved < _BETWEEN_SAVES:
-            return
         try:
             self.stream.flush()
+            self._complete = os.fstat(self.stream.fileno()).st_size
+            if time.monotonic() - self._saved < _BETWEEN_SAVES:
+                return
             os.fsync(self.stream.fileno())
         except OSError as error:
             raise fault("write", self.path, error) from error
-        self._write_mark(os.fstat(self.stream.fileno()).st_size)
+        self._write_mark()
         self._saved = time.monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
         super().__exit__(kind, error, *rest)
         if self.staged.exists():
-            self._write_mark(self.staged.stat().st_size)
+            self._write_mark()
         else:
             remove_tree(self._mark)
 
@@ -441,8 +446,8 @@ class ResumedFile(StagedFile[IO[str]]):
         except (OSError, ValueError, KeyError, TypeError):
             return 0
 
-    def _write_mark(self, safe_bytes: int) -> None:
-        replace_json(self._mark, {"work": self._work, "bytes": safe_bytes})
+    def _write_mark(self) -> None:
+        replace_json(self._mark, {"work": self._work, "bytes": self._complete})
 
 
 def _keep_whole_lines(path: Path, safe_bytes: int) -> int:

@@ -431,9 +431,24 @@ def test_lines_that_a_power_cut_may_have_taken_are_written_again(
     assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n" and names(tmp_path) == ["out"]
 
 
+def test_what_an_interrupted_write_may_have_written_twice_does_not_count(tmp_path: Path) -> None:
+    file = ResumedFile(tmp_path / "out", "work")
+    with pytest.raises(KeyboardInterrupt), file as stream:
+        stream.write("one\n")
+        file.save()
+        stream.write("two\ntwo\n")
+        raise KeyboardInterrupt
+    resumed = ResumedFile(tmp_path / "out", "work")
+    with resumed as stream:
+        stream.write("two\n")
+    assert resumed.done == 1 and (tmp_path / "out").read_text() == "one\ntwo\n"
+
+
 def test_an_unfinished_file_shorter_than_what_was_saved_begins_anew(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), ResumedFile(tmp_path / "out", "work") as stream:
+    file = ResumedFile(tmp_path / "out", "work")
+    with pytest.raises(KeyboardInterrupt), file as stream:
         stream.write("one\ntwo\n")
+        file.save()
         raise KeyboardInterrupt
     (tmp_path / "out.partial").write_bytes(b"one\n")
     with ResumedFile(tmp_path / "out", "work") as stream:
