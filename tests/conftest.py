@@ -46,6 +46,14 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def closed_terminals_count() -> Iterator[None]:
+    """SIGHUP is answered in this process, even if the tests were started by nohup, which has it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
 def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test runs inside an empty directory."""
     monkeypatch.chdir(tmp_path)

@@ -181,6 +181,7 @@ def test_the_module_runs_too(tmp_path: Path) -> None:
     assert done.stdout.startswith(b"tfm ")
 
 
+@pytest.mark.usefixtures("closed_terminals_count")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("library", ["lets it through", "says that it cannot be imported"])
 def test_a_signal_is_said_whatever_the_command(

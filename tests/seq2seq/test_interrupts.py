@@ -14,6 +14,7 @@ from tfm.data.errors import Interrupted, InterruptedAtOnce
 from tfm.seq2seq.interrupts import Interrupts
 
 
+@pytest.mark.usefixtures("closed_terminals_count")
 def test_a_second_signal_ends_a_training_at_once_but_a_terminal_that_closes_may_send_two() -> None:
     before = signal.getsignal(signal.SIGHUP)
     with Interrupts() as interrupts, interrupts.held():
