@@ -19,7 +19,7 @@ import sentencepiece
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig, VocabularyType
 from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
-from .files import fault, json_bytes, sha256_bytes, staged_directory, write_file
+from .files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
 from .processes import Child
 from .reservoir import Reservoir
@@ -381,9 +381,10 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
             f" tokenizer.max_sentences={max(len(sentences) // 4, 1)}"
         )
     if ending.status > 0 and not ending.last_line:  # what it complained of could not be written down
+        folder = Path(tempfile.gettempdir())
         raise EnvironmentFault(
-            f"the process that builds a vocabulary {ending}, without a word;"
-            f" is the disk of {tempfile.gettempdir()} full?"
+            f"cannot write {folder}: the process that builds a vocabulary {ending}, without a word;"
+            f" {free_space(folder) / 1e6:,.1f} MB free"
         )
     if not ending.status:
         return model, ""
