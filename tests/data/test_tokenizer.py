@@ -259,7 +259,7 @@ def test_a_full_temporary_directory_is_named(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(EnvironmentFault, match="cannot write .* ended with exit code 1, without a word; .* MB free"):
+    with pytest.raises(EnvironmentFault, match=r"cannot write .* ended with exit code 1, without a word; .* MB free"):
         build()
 
 
