@@ -6,6 +6,8 @@ from typing import ClassVar, Literal
 
 VocabularyType = Literal["unigram", "bpe", "char", "word"]
 MAX_VOCAB_SIZE = 1_000_000
+MAX_VOCABULARY_BYTES = 16_000_000
+"""Largest SentencePiece file."""
 
 
 @dataclass(frozen=True)

@@ -31,18 +31,18 @@ def fault(action: str, path: Path, error: OSError) -> EnvironmentFault:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         with contextlib.suppress(OSError):
-            reason += f", {free_space(path) / 1e6:.1f} MB free"
+            reason += f", {free_space(path)}"
     kind = DiskFull if error.errno == errno.ENOSPC else EnvironmentFault
     return kind(f"cannot {action} {path}: {reason}")
 
 
-def free_space(path: Path) -> int:
-    """Bytes that are free where a file or directory lies, or is to lie.
+def free_space(path: Path) -> str:
+    """What is free where a file or directory lies, or is to lie, such as `12.5 MB free`.
 
     Raises:
         OSError: The disk does not say.
     """
-    return shutil.disk_usage(_existing_parent(path)).free
+    return f"{shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
 
 
 def _existing_parent(path: Path) -> Path:

@@ -238,7 +238,7 @@ def _arrow_fault(directory: Path, error: OSError) -> EnvironmentFault:
     """Arrow raises OSError with its own text and, often, without an error number."""
     if error.errno is not None:
         return fault("write", directory, error)
-    return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory) / 1e6:.1f} MB free")
+    return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}")
 
 
 def _kept(

@@ -17,7 +17,7 @@ from typing import IO, Any
 import sentencepiece
 
 from .cleaning import clean
-from .config import MAX_VOCAB_SIZE, TokenizerConfig, VocabularyType
+from .config import MAX_VOCAB_SIZE, MAX_VOCABULARY_BYTES, TokenizerConfig, VocabularyType
 from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from .files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
 from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
@@ -41,8 +41,7 @@ MIN_MASKED_PAIRS = 20
 """A corpus with fewer pairs with placeholders is too small to learn their symbols from."""
 
 FORMAT_VERSION = 1
-TOKENIZER_JSON = "tokenizer.json"
-MAX_VOCABULARY_BYTES = 16_000_000
+_DESCRIPTION = "tokenizer.json"
 _MAX_SENTENCE_BYTES = 4192
 """SentencePiece leaves longer lines out of the training of a vocabulary; so do we, before it does."""
 
@@ -188,7 +187,7 @@ class Tokenizer:
             "joint": self.joint,
             "models": {name: sha256_bytes(model) for name, model in models.items()},
         }
-        return {**models, TOKENIZER_JSON: json_bytes(description)}
+        return {**models, _DESCRIPTION: json_bytes(description)}
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizer":
@@ -205,7 +204,7 @@ class Tokenizer:
             path = directory / f"{side}.model"
             model = read_plain(path, MAX_VOCABULARY_BYTES)
             if sha256_bytes(model) != description.models.get(path.name):
-                raise ModelError(f"{path} is damaged (its sha256 is not the one in {TOKENIZER_JSON})")
+                raise ModelError(f"{path} is damaged (its sha256 is not the one in {_DESCRIPTION})")
             try_vocabulary(model, path)
             try:
                 vocabularies[side] = Vocabulary(model)
@@ -226,7 +225,7 @@ class _Description:
 
 
 def _read_description(directory: Path) -> _Description:
-    path = directory / TOKENIZER_JSON
+    path = directory / _DESCRIPTION
     written = read_plain(path, MAX_JSON_BYTES)
     content = parse_object(written, path)
     version = content.get("format")
@@ -384,7 +383,7 @@ def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, s
         folder = Path(tempfile.gettempdir())
         raise EnvironmentFault(
             f"cannot write {folder}: the process that builds a vocabulary {ending}, without a word;"
-            f" {free_space(folder) / 1e6:,.1f} MB free"
+            f" {free_space(folder)}"
         )
     if not ending.status:
         return model, ""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ...data.config import MAX_VOCABULARY_BYTES
 from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ...data.untrusted import LONGEST_STRING, MAX_JSON_BYTES, check_fields, parse_object, read_plain
@@ -32,7 +33,7 @@ MAX_TENSORS_BYTES = 20_000_000_000
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
 _VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
 _FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY)
-_MOST_BYTES = {".safetensors": MAX_TENSORS_BYTES, ".model": 16_000_000, ".json": MAX_JSON_BYTES}
+_MOST_BYTES = {".safetensors": MAX_TENSORS_BYTES, ".model": MAX_VOCABULARY_BYTES, ".json": MAX_JSON_BYTES}
 _MOST_PIECES = 10_000_000
 """Of a vocabulary."""
 _STEP_NAME = re.compile(r"step-(\d{6,})")

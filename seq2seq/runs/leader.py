@@ -372,7 +372,7 @@ class Leader:
         reason = str(error)
         if isinstance(error, DiskFull):
             needed = sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
-            sizes = f"needs {needed / 1e6:.1f} MB, {free_space(target) / 1e6:.1f} MB free"
+            sizes = f"needs {needed / 1e6:.1f} MB, {free_space(target)}"
             reason = f"no space left on the disk of {target.parent} ({sizes})"
         safe = self.run.newest_known_sound()
         goes_on = f"{safe.name} is safe, and the same command goes on from there" if safe else "None was saved before"

@@ -21,6 +21,7 @@ from ..training.config import TrainingConfig
 from .directory import RunDirectory
 from .products import DTYPES, Precision, Rates, layer_matrices, muon_matrices, time_layers, time_muon
 from .state import Saved
+from .weights import count_parameters
 
 _FEWEST_BYTES = 12
 """That a parameter takes in training: itself, its gradient and a moment."""
@@ -129,7 +130,7 @@ def settle(
     check_device(config, device)
     model = build_model()
     if device.type == "cpu":
-        check_memory(sum(parameter.numel() for parameter in model.parameters()))
+        check_memory(count_parameters(model))
     kept = _kept(run, saved, device)
     division = divide_update(config, model, device, kept.division if kept else None, parts=parts)
     if config.precision != "auto":
@@ -223,7 +224,7 @@ def divide_update(
         count = torchrun.count if torchrun else 1
         return Division(count, threads, parts or -(-count // config.grad_accum_steps))
     ranks = torchrun.count if torchrun else config.ranks
-    most_ranks = affordable_ranks(physical_memory(), sum(parameter.numel() for parameter in model.parameters()))
+    most_ranks = affordable_ranks(physical_memory(), count_parameters(model))
     if kept and not torchrun and kept.ranks * kept.threads <= threads:
         affordable = most_ranks is None or kept.ranks <= most_ranks
         if ranks == kept.ranks or (ranks is None and affordable):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Totals(NamedTuple):
-    """What the gradients of an update are of: the loss, summed over tokens, their number, and the batches in pieces."""
+    """Of one update: the summed loss, the tokens, the batches computed in pieces, and the norm of the gradient."""
 
     loss_sum: float
     num_tokens: int
@@ -16,7 +16,7 @@ class Totals(NamedTuple):
 
 
 class GradientBuffer:
-    """The gradients of one update, and beside them what they are the gradients of: the summed loss, and two counts.
+    """The gradients of one update. Beside them stand the summed loss, the tokens, and the batches computed in pieces.
 
     Each parameter's `grad` is a view of the buffer, so that a backward pass adds to it and one all-reduce takes all.
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from helpers.beside_torch import make_updates, parameters
 from torch import nn
 
 from tfm.seq2seq.model import ModelConfig, Transformer
@@ -12,23 +13,12 @@ from tfm.seq2seq.training.optimizer import Optimizer
 SHAPES = [(8, 8), (8, 8), (8, 8), (6, 10), (10, 6), (10, 6)]
 
 
-def parameters() -> list[nn.Parameter]:
-    generator = torch.Generator().manual_seed(0)
-    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
-
-
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_equals_torchs_own(weight_decay: float) -> None:
-    ours, torchs = parameters(), parameters()
+    ours, torchs = parameters(SHAPES), parameters(SHAPES)
     optimizer = Muon([{"params": ours, "lr": 0.02, "weight_decay": weight_decay}], dtype=torch.bfloat16)
     reference = torch.optim.Muon(torchs, lr=0.02, weight_decay=weight_decay, momentum=0.95)
-    generator = torch.Generator().manual_seed(1)
-    for _ in range(5):
-        for one, other in zip(ours, torchs, strict=True):
-            one.grad = torch.randn(one.shape, generator=generator)
-            other.grad = one.grad.clone()
-        optimizer.step()
-        reference.step()
+    make_updates(ours, optimizer, torchs, reference)
     for one, other in zip(ours, torchs, strict=True):
         # both iterate in bf16; five updates of 0.02 each
         torch.testing.assert_close(one, other, rtol=0, atol=5e-3)
