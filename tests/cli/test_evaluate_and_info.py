@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_translations(tfm: Tfm, corpus: Path, tiny_run: 
 def test_people_read_lines_with_signatures(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
     done = tfm("evaluate", "--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--examples", 2)
     assert done.returncode == 0
-    assert "20 sentences, beam 5, length penalty 0.6" in done.stdout.decode()
+    assert "20 sentences, beam 5, length penalty 1.5" in done.stdout.decode()
     assert "bleu" in done.stdout.decode()
     assert error_of(done).count("reference") == 2
 

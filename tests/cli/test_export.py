@@ -20,7 +20,7 @@ def test_an_export_is_written_compared_and_usable(tfm: Tfm, tiny_run: Path, tmp_
     (greedy,) = (line for line in said.splitlines() if line.startswith("greedy"))
     assert re.search(r" (\d+) of \1 ", greedy), greedy
     assert "100.0 %" in greedy
-    assert "beam 5, length penalty 0.6" in said
+    assert "beam 5, length penalty 1.5" in said
     assert "warning" not in said
 
     code = (
