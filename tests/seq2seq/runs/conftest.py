@@ -12,7 +12,7 @@ __all__ = ["configure", "corpus", "pairs", "recorder", "train_tiny"]
 def quick_picture() -> Iterator[None]:
     """A stand-in for the learning curve: hundreds of trainings would each draw for half a second.
 
-    What the installed command trains has the real one.
+    `test_curve` draws it, and so does each training of the installed command.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tfm.seq2seq.runs.log.learning_curve", lambda records, config: b"a picture")
