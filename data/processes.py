@@ -9,6 +9,7 @@ import contextlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -53,12 +54,20 @@ class Child:
         arguments: Of its command line.
         purpose: What it is started for, for the message: `to tokenize in`.
         stdin: A file that it reads; without one, a pipe.
+        inherits: Numbers of open files that are open in it, too.
 
     Raises:
         EnvironmentFault: It cannot be started.
     """
 
-    def __init__(self, module: str, *arguments: object, purpose: str, stdin: IO[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        *arguments: object,
+        purpose: str,
+        stdin: IO[bytes] | None = None,
+        inherits: Sequence[int] = (),
+    ) -> None:
         command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
         with contextlib.ExitStack() as undo:
             try:
@@ -72,6 +81,7 @@ class Child:
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
                     start_new_session=stdin is None,
+                    pass_fds=inherits,
                 )
             except OSError as error:
                 raise EnvironmentFault(f"cannot start a process {purpose}: {error.strerror}") from error

@@ -14,8 +14,8 @@ _WAITING = 0.15
 """Share of a thread's time that one more thread costs it: threads wait for each other at every operation."""
 _MEMORY = 800_000_000
 """Bytes that a process takes, besides those that grow with the model."""
-_BYTES_A_PARAMETER = 20
-"""Weight, gradient, two moments, and the copies that come and go."""
+_BYTES_A_PARAMETER = 26
+"""Weight, gradient, two moments, the memory that is shared, and the copies that come and go."""
 _GOOD_ENOUGH = 1.1
 """A division may cost so many times the least if it has fewer processes, as each takes memory."""
 

@@ -113,6 +113,7 @@ def follow(ranks: Ranks) -> None:
         for name, parameter in trainer.model.named_parameters():
             parameter.copy_(start.weights[name])
     trainer.optimizer.restore(trainer.model, start.optimizer)
+    ranks.share_memory(trainer.gradients.flat.nbytes)
     for learning_rate in ranks.updates():
         trainer.update(learning_rate)
 

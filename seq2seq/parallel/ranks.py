@@ -16,9 +16,9 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from torch import Tensor, distributed
 
 from ...data.errors import EnvironmentFault
 from ...data.processes import Child, Ending
+from .shared import SharedMemory
 
 _FOLDER = "tfm-ranks-"
 """Begins the names of folders for meeting points; the leader's process number follows."""
@@ -45,6 +46,8 @@ class Ranks:
     count: int = 1
     threads: int | None = None
     """Threads that each rank computes with, where the leader divides the cores."""
+    memory: SharedMemory = field(default_factory=SharedMemory, compare=False, repr=False)
+    """What those have that a leader has started; no room in it otherwise."""
 
     def share(self, micro_batches: range) -> range:
         """Those of an update's micro-batches that are this rank's."""
@@ -52,8 +55,32 @@ class Ranks:
 
     def add_up(self, tensor: Tensor) -> None:
         """Replaces the tensor by its sum over all ranks."""
-        if self.count > 1:
+        if self.count == 1:
+            return
+        if self.memory.fits(tensor):
+            self.memory.add_up(tensor, self.rank, distributed.barrier)
+        else:
             distributed.all_reduce(tensor)
+
+    def hand_round(self, tensor: Tensor, ends: Sequence[int]) -> None:
+        """Fills in what the other ranks have computed of a flat tensor.
+
+        Args:
+            tensor: The part of each rank begins where that of the rank before ends.
+            ends: Where they end.
+        """
+        if self.count == 1:
+            return
+        if self.memory.fits(tensor):
+            self.memory.hand_round(tensor, ends, self.rank, distributed.barrier)
+            return
+        for rank, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            distributed.broadcast(tensor[start:end], src=rank)
+
+    def share_memory(self, size: int) -> None:
+        """Makes room for tensors of so many bytes in memory that all ranks see, where that is possible."""
+        if self.count > 1 and self._tell(float(self.memory.reserve(self.count, size) if self.rank == 0 else 0)):
+            self.memory.attach(self.count, size)
 
     def go_on(self, learning_rate: float) -> None:
         """Tells the followers to make one more update, at this learning rate."""
@@ -146,9 +173,11 @@ def _followers(ranks: Ranks) -> Iterator[None]:
     temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
     with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads), ExitStack() as children:
         meeting_point = Path(folder) / "store"
+        ranks.memory.open()
+        children.callback(ranks.memory.close)
         try:
             for rank in range(1, ranks.count):
-                follower = _start(Ranks(rank, ranks.count, ranks.threads), meeting_point)
+                follower = _start(Ranks(rank, ranks.count, ranks.threads, ranks.memory), meeting_point)
                 followers.append(children.enter_context(follower))
             for follower in followers:
                 if follower.stdout.readline() != _READY:
@@ -192,7 +221,9 @@ def _is_alive(process: int) -> bool:
 
 def _start(ranks: Ranks, meeting_point: Path) -> Child:
     """Starts a follower. Its stdin is a pipe that closes when the leader dies; then it ends, too."""
-    return Child(_FOLLOWER, ranks.rank, ranks.count, ranks.threads, meeting_point, purpose="to train in")
+    file = ranks.memory.file
+    arguments = ranks.rank, ranks.count, ranks.threads, meeting_point, -1 if file is None else file
+    return Child(_FOLLOWER, *arguments, purpose="to train in", inherits=() if file is None else (file,))
 
 
 def _first_ending(followers: list[Child]) -> Ending | None:
@@ -224,14 +255,14 @@ def _interface_of_this_machine() -> Iterator[None]:
 
 def started_follower(arguments: list[str]) -> Ranks:
     """For a process that a leader started: joins it, and ends when the leader does, however that ends."""
-    rank, count, threads = map(int, arguments[:3])
+    rank, count, threads, file = map(int, (*arguments[:3], arguments[4]))
 
     def end_with_the_leader() -> None:
         sys.stdin.buffer.read()
         os._exit(0)
 
     threading.Thread(target=end_with_the_leader, daemon=True).start()
-    ranks = Ranks(rank, count, threads)
+    ranks = Ranks(rank, count, threads, SharedMemory(None if file < 0 else file))
     torch.set_num_threads(threads)
     sys.stdout.buffer.write(_READY)
     sys.stdout.buffer.flush()

@@ -143,7 +143,7 @@ class Leader:
             return self._result(self._how_to_go_on())
         self._announce()
         with joined(self.ranks):
-            self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
+            self._brief_others()
             try:
                 self._run_session(validate_first=init_from is not None and self.saved is None)
             except (TrainingDiverged, InterruptedAtOnce, OutOfMemory):
@@ -167,7 +167,7 @@ class Leader:
         decoding = replace(self.settings.decoding, max_length_factor=min(max(ratio, 0.01), 100), max_length_offset=1)
         validator = self._validator(Quiet(), decoding)
         with joined(self.ranks):
-            self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
+            self._brief_others()
             step = self.progress.step
             found = rehearse(self.trainer, self.plan.learning_rate, self.ranks, lambda: validator(self.model, step))
             self.ranks.stop()  # not after Ctrl-C: they may be in the middle of an update
@@ -276,6 +276,11 @@ class Leader:
         if self.config.patience and not falls:
             return f"{steps} at most, fewer if the validation loss stops falling"
         return steps
+
+    def _brief_others(self) -> None:
+        """Tells the other ranks all that they need to train along."""
+        self.ranks.hand_out(self._start().to_bytes() if self.ranks.count > 1 else b"")
+        self.ranks.share_memory(self.trainer.gradients.flat.nbytes)
 
     def _start(self) -> Start:
         """What the other ranks need to stand where this one does."""

@@ -1,6 +1,6 @@
 """Which batches an update trains on, and which parts of them this process computes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,6 +40,10 @@ class Group(Protocol):
         """Replaces the tensor by its sum over all processes."""
         ...
 
+    def hand_round(self, tensor: Any, ends: Sequence[int]) -> None:
+        """Fills in the parts of a flat tensor that other processes have computed; that of each ends at its end."""
+        ...
+
 
 class Alone:
     """A group of one."""
@@ -52,6 +56,9 @@ class Alone:
 
     def add_up(self, tensor: Any) -> None:
         """The tensor is the sum."""
+
+    def hand_round(self, tensor: Any, ends: Sequence[int]) -> None:
+        """Nothing is missing."""
 
 
 @dataclass

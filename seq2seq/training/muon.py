@@ -71,28 +71,57 @@ class Muon:
             by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
             for parameter in group["params"]:
                 by_shape[parameter.shape].append(parameter)
+            directions = self._directions(by_shape)
             for shape, parameters in by_shape.items():
-                directions = self._directions(parameters)
                 scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
-                for parameter, direction in zip(parameters, directions, strict=True):
+                for parameter, direction in zip(parameters, directions[shape], strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-scale)
 
-    def _directions(self, parameters: list[nn.Parameter]) -> Tensor:
-        """Orthogonal update directions (n, rows, columns); each process computes a share, and the sum has all."""
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    def _directions(self, by_shape: dict[torch.Size, list[nn.Parameter]]) -> dict[torch.Size, list[Tensor]]:
+        """Orthogonal update directions (rows, columns) of all matrices; each process computes a share of each shape.
+
+        They lie in one tensor, those of a process side by side, so that all are handed round at once.
+        """
+        parameters = [parameter for alike in by_shape.values() for parameter in alike]
+        self._add_to_momentum(parameters)
+        size, device = sum(parameter.numel() for parameter in parameters), parameters[0].device
+        flat = torch.empty(size, dtype=self._dtype, device=device)
+        stacks: list[tuple[torch.Size, Tensor]] = []  # (n, rows, columns): of one shape, computed by one process
+        ends: list[int] = []
+        end = 0
+        for rank in range(self._group.count):
+            for shape, alike in by_shape.items():
+                share = alike[len(alike) * rank // self._group.count : len(alike) * (rank + 1) // self._group.count]
+                start, end = end, end + len(share) * shape.numel()
+                stacks.append((shape, flat[start:end].view(len(share), *shape)))
+                if share and rank == self._group.rank:
+                    stacks[-1][1].copy_(_orthogonalise_either_way(self._nesterov(share).to(self._dtype)))
+            ends.append(end)
+        self._group.hand_round(flat, ends)
+        directions: dict[torch.Size, list[Tensor]] = defaultdict(list)
+        for shape, stack in stacks:
+            directions[shape] += stack.float().unbind()
+        return directions
+
+    def _add_to_momentum(self, parameters: list[nn.Parameter]) -> None:
+        """Moves the momentum of each matrix towards its gradient."""
         for parameter in parameters:
             if "momentum_buffer" not in self.state[parameter]:
                 self.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         buffers = [self.state[parameter]["momentum_buffer"] for parameter in parameters]
+        gradients = _gradients(parameters)
         torch._foreach_lerp_(buffers, gradients, 1 - self._momentum)  # pyright: ignore[reportPrivateImportUsage]
-        first, last = (len(parameters) * (self._group.rank + i) // self._group.count for i in (0, 1))
-        directions = torch.zeros(len(parameters), *parameters[0].shape, device=parameters[0].device)
-        if first < last:
-            past = torch.stack(buffers[first:last])
-            mine = torch.stack(gradients[first:last]).lerp_(past, self._momentum)  # Nesterov
-            directions[first:last] = _orthogonalise_either_way(mine.to(self._dtype))
-        self._group.add_up(directions)
-        return directions
+
+    def _nesterov(self, parameters: list[nn.Parameter]) -> Tensor:
+        """The gradients of matrices of one shape, moved towards their momentum: (n, rows, columns)."""
+        gradients = torch.stack(_gradients(parameters))
+        past = torch.stack([self.state[parameter]["momentum_buffer"] for parameter in parameters])
+        return gradients.lerp_(past, self._momentum)
+
+
+def _gradients(parameters: list[nn.Parameter]) -> list[Tensor]:
+    """One for each: every update gives all of them one."""
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
 def _orthogonalise_either_way(matrices: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from tfm.seq2seq.evaluation.loss import TensorBatch
 from tfm.seq2seq.interrupts import Interrupts
 from tfm.seq2seq.parallel import ranks as ranks_module
 from tfm.seq2seq.parallel.ranks import Ranks, joined, using_threads
+from tfm.seq2seq.parallel.shared import SharedMemory
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import Plan
 from tfm.seq2seq.runs.weights import read_tensors
@@ -58,6 +59,23 @@ def test_two_ranks_are_one_that_accumulates(
     assert alone.keys() == together.keys()
     assert all(alone[name].equal(together[name]) for name in alone)
     assert any("2 processes of 1 thread" in line for line in reporter.said)
+
+
+def test_sockets_give_what_shared_memory_gives(
+    train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two addends have one order, so every bit is the same. Where a system has no such memory, sockets are the way."""
+    settings: dict[str, Any] = {"ranks": 2, "max_steps": 20, "optimizer": "muon"}
+    used: list[bool] = []
+    attach = SharedMemory.attach
+    monkeypatch.setattr(SharedMemory, "attach", lambda *given: (used.append(True), attach(*given)))
+    train_tiny(tmp_path / "memory", **settings)
+    assert used == ([True] if sys.platform == "linux" else [])
+    monkeypatch.setattr(SharedMemory, "open", lambda _: None)
+    train_tiny(tmp_path / "sockets", **settings)
+    assert len(used) < 2
+    memory, sockets = final(tmp_path / "memory"), final(tmp_path / "sockets")
+    assert all(memory[name].equal(sockets[name]) for name in memory)
 
 
 def test_three_ranks_for_uneven_shares(train_tiny: TrainTiny, tmp_path: Path) -> None:
