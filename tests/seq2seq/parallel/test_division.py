@@ -56,7 +56,7 @@ def test_memory_limits_processes() -> None:
     tiny, base = 2_000_000, 60_000_000
     assert affordable_ranks(None, base) is None
     assert affordable_ranks(8 << 30, tiny) == 5
-    assert affordable_ranks(8 << 30, base) == 2
+    assert affordable_ranks(12 << 30, base) == 2
     assert affordable_ranks(1 << 20, base) == 1
     assert divide(8, **MULTI30K, most_ranks=affordable_ranks(8 << 30, tiny)).ranks == 4
     assert divide(8, **MULTI30K, most_ranks=None).ranks == 8
