@@ -308,7 +308,9 @@ class Leader:
             say=self.reporter.say,
             warn=self.reporter.warn,
             log=lambda record: self.log.record(record, self.progress),
-            after_update=lambda: self.log.after_update(self.progress, self.plan.max_steps),
+            after_update=lambda: self.log.after_update(
+                self.progress, self.plan.max_steps, self.plan.phase(self.progress.step)
+            ),
             stop_requested=lambda: self.interrupts.received,
         )
         session = Session(self.trainer, self.plan, hooks, self.ranks)

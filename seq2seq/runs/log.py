@@ -60,12 +60,20 @@ class RunLog:
     def _tick(self, progress: Progress) -> None:
         self._last_tick = (time.monotonic(), progress.tokens)
 
-    def after_update(self, progress: Progress, max_steps: int | None) -> None:
-        """Moves the bar; writes how long it took, now and then."""
+    def after_update(self, progress: Progress, max_steps: int | None, phase: str = "") -> None:
+        """Moves the bar; writes how long it took, now and then.
+
+        Args:
+            progress: Where training stands.
+            max_steps: Updates in all, if that is known.
+            phase: What the learning rate does, in words.
+        """
         now, (then, tokens) = time.monotonic(), self._last_tick
         speed = (progress.tokens - tokens) / max(now - then, 1e-9)
         loss = progress.mean_loss
         note = f"{speed:,.0f} {self._counted}/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        if phase:
+            note += f", {phase}"
         if max_steps is None and self._config.max_time is not None:  # the bar cannot tell yet how long it will be
             note += f", {in_words(parse_duration(self._config.max_time) - (now - self._started))} left"
         self._bar.update(progress.step, note, total=max_steps)

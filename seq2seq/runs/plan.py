@@ -126,6 +126,13 @@ class Plan:
             return self._finish.learning_rate(step)
         return learning_rate(step, self._config, self.limit)
 
+    def phase(self, step: int) -> str:
+        """Of the update with this number, what its learning rate does, in words; nothing while that is not known."""
+        if self.pending:
+            return ""
+        before, rate = self.learning_rate(step - 1), self.learning_rate(step)
+        return "rate rises" if rate > before else "rate falls" if rate < before else "rate stays"
+
     def fall(self, step: int) -> bool:
         """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.
 

@@ -60,6 +60,7 @@ class Session:
         self._validate_if_due()
         while not self._finished():
             self._stop_if_requested()
+            self._say_if_the_rate_begins_to_fall()
             rate = self.plan.learning_rate(self.progress.step + 1)
             self.ranks.go_on(rate)
             figures = self._update(rate)
@@ -80,6 +81,17 @@ class Session:
                 " bit that of a run with enough memory (a smaller training.max_tokens_per_batch fits, in a new --run)"
             )
         return figures
+
+    def _say_if_the_rate_begins_to_fall(self) -> None:
+        """Says so where a run that finds its length by itself comes near its largest number of updates before."""
+        plan, progress = self.plan, self.progress
+        if not self.config.patience or progress.falling_since or plan.told_to_finish:
+            return
+        if plan.phase(progress.step) != "rate falls" == plan.phase(progress.step + 1):
+            self.hooks.say(
+                f"step {progress.step:,}: the learning rate falls from now on, to 0 at step {plan.limit:,}, where the"
+                " run ends: there may be no more updates"
+            )
 
     def _finished(self) -> bool:
         return self.progress.stopped_early or self.progress.step >= self.plan.limit

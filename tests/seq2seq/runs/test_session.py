@@ -125,7 +125,7 @@ def patient_session(run: Path, losses: list[float], **settings: Any) -> tuple[Se
     following, said, logged = iter(losses), list[str](), list[dict[str, Any]]()
     hooks = Hooks(validate=lambda: {"loss": next(following), "score": 0.0}, say=said.append, log=logged.append)
     patient = {"max_steps": None, "patience": 2, "schedule": "trapezoid", "decay_fraction": 0.5, "validate_every": 5}
-    return make_session(run, hooks, **patient, log_every=1, **settings), said, logged
+    return make_session(run, hooks, **patient | {"log_every": 1} | settings), said, logged
 
 
 def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_path: Path) -> None:
@@ -142,6 +142,19 @@ def test_the_rate_falls_when_the_validation_loss_has_not_fallen_for_so_long(tmp_
         "the validation loss has not fallen below 1.000, that of step 15, for 2 validations: the learning rate falls"
         f" from now on, to 0 at step {progress.step}, where the run ends"
     ]
+
+
+def test_a_largest_number_of_updates_that_comes_first_is_said(tmp_path: Path) -> None:
+    """The loss falls all the time; the rate falls over the second half of the 40 updates that there may be."""
+    session, said, logged = patient_session(tmp_path, [1 / n for n in range(1, 20)], max_steps=40)
+    session.run()
+    rates = [record["lr"] for record in logged if record["kind"] == "train"]
+    since = next(step for step in range(1, 40) if rates[step] < rates[step - 1])
+    assert said == [
+        f"step {since:,}: the learning rate falls from now on, to 0 at step 40, where the run ends:"
+        " there may be no more updates"
+    ]
+    assert [session.plan.phase(step) for step in (since, since + 1, 40)] == ["rate stays", "rate falls", "rate falls"]
 
 
 def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
