@@ -7,8 +7,10 @@ from .corpus import Corpus
 
 WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
 """Chinese, Japanese and Korean characters."""
-LETTERS_PER_PIECE = 3
-"""About so many letters are a piece of a small vocabulary; a wide character is a piece by itself."""
+WIDE_LETTERS = 3
+"""A wide character says about as much as so many letters."""
+LETTERS_PER_PIECE = 4
+"""About so many letters are a piece of a small vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class CorpusSize:
 
     Attributes:
         pairs: How many with text on both sides.
-        src_letters, tgt_letters: Characters, a wide one counted as `LETTERS_PER_PIECE`; spaces count, line ends do not.
+        src_letters, tgt_letters: Characters, a wide one counted as `WIDE_LETTERS`; spaces count, line ends do not.
         characters: Different ones, of both sides.
     """
 
@@ -54,4 +56,4 @@ def measure(corpus: Corpus) -> CorpusSize:
 
 
 def _letters(text: str) -> int:
-    return len(text) + (LETTERS_PER_PIECE - 1) * sum(map(len, WIDE.findall(text)))
+    return len(text) + (WIDE_LETTERS - 1) * sum(map(len, WIDE.findall(text)))

@@ -89,3 +89,70 @@ def test_a_rung_is_trained_scored_and_only_scored_the_next_time(built: Path) -> 
     assert "is already finished at step 3" in second.stderr
     state = built / "runs" / "counting-40" / "checkpoints" / "step-000003" / "state.json"
     assert json.loads(state.read_text())["progress"]["step"] == 3
+
+
+@pytest.fixture
+def ladder_joeynmt(ladder: ModuleType) -> ModuleType:
+    del ladder  # its folder is on the path
+    import ladder_joeynmt  # pyright: ignore[reportMissingImports]
+
+    return ladder_joeynmt
+
+
+STAND_IN = """#!{python}
+import json, sys, time
+mode, config = sys.argv[3:5]
+read = json.load(open(config))
+if mode == "train":
+    print("joeynmt.training - Epoch   1, Step:       50, Batch Loss: 3.2")
+    print("joeynmt.training - Epoch   2, Step:      100, Batch Loss: 2.1", flush=True)
+    import pathlib
+    model = pathlib.Path(read["model_dir"])
+    model.mkdir()
+    (model / "best.ckpt").touch()
+    time.sleep(60)
+else:
+    output = sys.argv[sys.argv.index("--output-path") + 1]
+    open(output, "w").write("".join(line.rstrip() + " !\\n" for line in sys.stdin))
+"""
+
+
+def test_joeynmt_is_given_text_a_vocabulary_and_a_time(
+    ladder_joeynmt: ModuleType,
+    built: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In place of JoeyNMT a program that translates as the references do: it needs what JoeyNMT needs."""
+    program = tmp_path / "python"
+    program.write_text(STAND_IN.format(python=sys.executable), encoding="utf-8")
+    program.chmod(0o755)
+    rung, output = built / "counting-40", tmp_path / "joeynmt"
+    flags = ["--python", str(program), "--rung", str(rung), "--output", str(output), "--minutes", "0.05"]
+    monkeypatch.setattr(sys, "argv", ["ladder_joeynmt.py", *flags, "--vocab-size", "40", "--layers", "2"])
+    ladder_joeynmt.main()
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["bleu"], figures["chrf"], figures["updates"]) == (100, 100, 100)
+    config = json.loads((output / "config.yaml").read_text(encoding="utf-8"))
+    assert config["model"]["encoder"]["num_layers"] == 2
+    for side, name in (("src", "src"), ("tgt", "trg")):
+        assert lines(output / f"train.{side}") == lines(rung / f"train.{side}")
+        pieces = lines(Path(config["data"][name]["voc_file"]))
+        assert len(pieces) == 40 - 4 and not any(piece.startswith("<") for piece in pieces)
+
+
+def test_joeynmt_that_ends_by_itself_is_an_error(
+    ladder_joeynmt: ModuleType,
+    built: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["--python", sys.executable, "--rung", str(built / "counting-40"), "--output", str(tmp_path / "joeynmt")]
+    monkeypatch.setattr(sys, "argv", ["ladder_joeynmt.py", *flags, "--minutes", "1", "--vocab-size", "40"])
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **given: popen(["false"], **given))
+    with pytest.raises(ladder_joeynmt.BenchmarkError, match="JoeyNMT ended with 1"):
+        ladder_joeynmt.main()
+    assert not capsys.readouterr().out

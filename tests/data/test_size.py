@@ -19,5 +19,5 @@ def test_letters_are_those_of_the_lines_and_pairs_have_both_sides(tmp_path: Path
     assert measure(corpus) == size, "it can be read again"
 
 
-def test_pieces_are_about_a_third_of_the_letters() -> None:
-    assert CorpusSize(1, 0, 300, 9).tgt_pieces == 100
+def test_pieces_are_about_a_fourth_of_the_letters() -> None:
+    assert CorpusSize(1, 0, 300, 9).tgt_pieces == 75

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.seq2seq.parallel import shared
 from tfm.seq2seq.parallel.shared import SharedMemory, Wait
 
 needs_memfd = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files without a name")
@@ -108,11 +107,11 @@ def test_where_there_is_no_such_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = SharedMemory()
     assert not memory.reserve(2, SIZE)
     assert not memory.fits(torch.zeros(1))
-    monkeypatch.setattr(shared.os, "memfd_create", refused, raising=False)
+    monkeypatch.setattr(os, "memfd_create", refused, raising=False)
     assert memory.open() is None
     monkeypatch.undo()
     if memory.open() is not None:
-        monkeypatch.setattr(shared.os, "posix_fallocate", refused)
+        monkeypatch.setattr(os, "posix_fallocate", refused)
         assert not memory.reserve(2, SIZE)
         assert not memory.fits(torch.zeros(1))
     memory.close()
