@@ -7,7 +7,7 @@ from itertools import product
 SMALLEST_PART = 256
 """Tokens that a part has at least; below, a process spends more time on calls than on numbers."""
 _SHARING = 50
-"""What it costs to add up the gradients of several processes, in tokens."""
+"""What it costs to add up the gradients of several processes in shared memory, in tokens; twice that by sockets."""
 _OVERHEAD = 5_000_000
 """What the calls around one matrix cost, in multiplications."""
 _WAITING = 0.15

@@ -47,7 +47,7 @@ class Ranks:
     threads: int | None = None
     """Threads that each rank computes with, where the leader divides the cores."""
     memory: SharedMemory = field(default_factory=SharedMemory, compare=False, repr=False)
-    """What those have that a leader has started; no room in it otherwise."""
+    """Shared by a leader and the followers that it has started. There is no room in it under torchrun."""
 
     def share(self, micro_batches: range) -> range:
         """Those of an update's micro-batches that are this rank's."""

@@ -13,6 +13,7 @@ A run that is told to finish (see `finish`) lets its learning rate fall from the
 """
 
 import contextlib
+import math
 import statistics
 import time
 from bisect import bisect_left
@@ -128,10 +129,14 @@ class Plan:
 
     def phase(self, step: int) -> str:
         """Of the update with this number, what its learning rate does, in words; nothing while that is not known."""
-        if self.pending:
+        if self.pending or step < 1:
             return ""
-        before, rate = self.learning_rate(step - 1), self.learning_rate(step)
-        return "rate rises" if rate > before else "rate falls" if rate < before else "rate stays"
+        if step <= self._config.warmup_steps and not self.told_to_finish:
+            return "lr rises"
+        before, rate = self.learning_rate(max(step - 1, 1)), self.learning_rate(step)
+        if math.isclose(rate, before, rel_tol=1e-9):  # the end of the warm-up may differ from the peak in its last bit
+            return "lr stays"
+        return "lr falls" if rate < before else "lr rises"
 
     def fall(self, step: int) -> bool:
         """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.

@@ -87,10 +87,10 @@ class Session:
         plan, progress = self.plan, self.progress
         if not self.config.patience or progress.falling_since or plan.told_to_finish:
             return
-        if plan.phase(progress.step) != "rate falls" == plan.phase(progress.step + 1):
+        if plan.phase(progress.step) != "lr falls" and plan.phase(progress.step + 1) == "lr falls":
             self.hooks.say(
                 f"step {progress.step:,}: the learning rate falls from now on, to 0 at step {plan.limit:,}, where the"
-                " run ends: there may be no more updates"
+                " run ends: it may be no longer"
             )
 
     def _finished(self) -> bool:

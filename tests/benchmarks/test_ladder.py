@@ -129,7 +129,7 @@ def test_joeynmt_is_given_text_a_vocabulary_and_a_time(
     program.write_text(STAND_IN.format(python=sys.executable), encoding="utf-8")
     program.chmod(0o755)
     rung, output = built / "counting-40", tmp_path / "joeynmt"
-    flags = ["--python", str(program), "--rung", str(rung), "--output", str(output), "--minutes", "0.05"]
+    flags = ["--python", str(program), "--rung", str(rung), "--output", str(output), "--minutes", "0.15"]
     monkeypatch.setattr(sys, "argv", ["ladder_joeynmt.py", *flags, "--vocab-size", "40", "--layers", "2"])
     ladder_joeynmt.main()
     figures = json.loads(capsys.readouterr().out)

@@ -28,7 +28,7 @@ def chosen(size: CorpusSize) -> dict[str, float]:
 
 
 def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() -> None:
-    assert chosen(LONG) == {"vocab_size": 10_000, "dropout": 0.2, "max_steps": UPDATES}
+    assert chosen(LONG) == {"vocab_size": 8000, "dropout": 0.2, "max_steps": UPDATES}
     assert chosen(SHORT) == {"vocab_size": 5000, "dropout": 0.3, "max_steps": UPDATES}
 
 

@@ -28,6 +28,7 @@ from tfm.seq2seq.runs.weights import read_tensors
 from tfm.seq2seq.training.loss import NextTokenLoss
 
 PAIR = Ranks(0, 2, 1)
+needs_memfd = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files without a name")
 
 
 def losses(run: Path) -> list[float]:
@@ -187,7 +188,8 @@ def test_a_follower_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatch) -
         pass
 
 
-def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=needs_memfd)])
+def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
     started: list[Child] = []
     start = ranks_module._start
 
@@ -197,6 +199,10 @@ def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(ranks_module, "_start", remember)
     with pytest.raises(EnvironmentFault, match=r"killed by signal 9.*run the same command"), joined(PAIR):
+        if shared:
+            assert PAIR.memory.reserve(2, 64)
+            PAIR.memory.attach(2, 64)
+        assert PAIR.memory.fits(torch.zeros(10)) == shared
         started[0].kill()
         for _ in range(100):
             PAIR.add_up(torch.zeros(10))

@@ -151,10 +151,20 @@ def test_a_largest_number_of_updates_that_comes_first_is_said(tmp_path: Path) ->
     rates = [record["lr"] for record in logged if record["kind"] == "train"]
     since = next(step for step in range(1, 40) if rates[step] < rates[step - 1])
     assert said == [
-        f"step {since:,}: the learning rate falls from now on, to 0 at step 40, where the run ends:"
-        " there may be no more updates"
+        f"step {since:,}: the learning rate falls from now on, to 0 at step 40, where the run ends: it may be no longer"
     ]
-    assert [session.plan.phase(step) for step in (since, since + 1, 40)] == ["rate stays", "rate falls", "rate falls"]
+    assert [session.plan.phase(step) for step in (since, since + 1, 40)] == ["lr stays", "lr falls", "lr falls"]
+
+
+@pytest.mark.parametrize("settings", [{"warmup_steps": 0}, {"warmup_steps": 24, "learning_rate": 3e-3}])
+def test_phases_begin_as_they_should(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """There may be no warm-up; and 3e-3 * 24 / 24 is not 3e-3, but neither does the rate fall there."""
+    session, said, _ = patient_session(tmp_path, [1 / n for n in range(1, 20)], max_steps=60, **settings)
+    warmup = settings["warmup_steps"]
+    phases = [session.plan.phase(step) for step in range(61)]
+    assert phases == ["", *["lr rises"] * warmup, *["lr stays"] * (31 - warmup), *["lr falls"] * 29]
+    session.run()
+    assert [line.split(":")[0] for line in said] == ["step 31"]
 
 
 def test_the_losses_of_a_model_to_start_from_and_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
