@@ -188,7 +188,7 @@ def test_a_preset_that_is_named_stays_as_it_is(choose: Chooser) -> None:
 def test_larger_corpora_get_larger_models() -> None:
     sizes = [parse_config(load_config(name)) for _, name in sorted(PRESETS_BY_SIZE)]
     for smaller, larger in pairwise(sizes):
-        assert smaller.tokenizer.vocab_size < larger.tokenizer.vocab_size
+        assert smaller.tokenizer.vocab_size <= larger.tokenizer.vocab_size
         assert (smaller.model.d_model, smaller.model.num_encoder_layers, smaller.training.max_steps) < (
             larger.model.d_model,
             larger.model.num_encoder_layers,
