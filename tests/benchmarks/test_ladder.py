@@ -112,8 +112,7 @@ if mode == "train":
     (model / "best.ckpt").touch()
     time.sleep(60)
 else:
-    output = sys.argv[sys.argv.index("--output-path") + 1]
-    open(output, "w").write("".join(line.rstrip() + " !\\n" for line in sys.stdin))
+    print("".join(line.rstrip() + " !\\n" for line in sys.stdin), end="")
 """
 
 
