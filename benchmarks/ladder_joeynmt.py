@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from common import BenchmarkError, read_lines, report_errors
-from ladder import looping_share
-from ladder_marian import train_vocabulary
+from ladder_peer import BEAM_SIZE, peer_parser, print_figures, train_vocabulary
 
 VALIDATED = 100
 """Validation sentences that it scores."""
-BEAM_SIZE = 5
 
 
 def configuration(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -169,37 +167,16 @@ def updates(log: Path) -> int:
 
 def main() -> None:
     """Trains, translates, prints the figures as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = peer_parser(__doc__, d_model=256, d_ff=1024, heads=4, layers=6, warmup=1000)
     parser.add_argument("--python", required=True, metavar="FILE", help="of an environment that has joeynmt")
-    parser.add_argument("--rung", type=Path, required=True, metavar="DIR", help="as ladder.py build wrote it")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="for all that it writes")
-    parser.add_argument("--minutes", type=float, required=True, help="of training")
-    parser.add_argument("--set", dest="part", choices=("valid", "test"), default="valid", help="what to score")
-    parser.add_argument("--vocab-size", type=int, default=5000)
-    parser.add_argument("--d-model", type=int, default=256)
-    parser.add_argument("--d-ff", type=int, default=1024)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=6, help="of each stack")
-    parser.add_argument("--dropout", type=float, default=0.3)
-    parser.add_argument("--tokens", type=int, default=4096, help="of a batch")
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
-    parser.add_argument("--warmup", type=int, default=1000, help="updates")
     parser.add_argument("--validate-every", type=int, default=200, help="updates")
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-
-    from tfm.seq2seq.evaluation.scores import score
 
     config = prepare(options)
     command = [options.python, "-m", "joeynmt"]
     train(command, config, options.minutes)
     outputs = translate(command, config, options.rung / f"{options.part}.src")
-    references = read_lines(options.rung / f"{options.part}.tgt")
-    scores = {name: score(name, outputs, [[line] for line in references]) for name in ("bleu", "chrf")}
-    figures: dict[str, Any] = {name: round(found.value, 2) for name, found in scores.items()}
-    signatures = sorted(found.signature for found in scores.values())
-    made = updates(config.with_name("train.log"))
-    print(json.dumps(figures | {"loops": looping_share(outputs), "updates": made, "signatures": signatures}))
+    print_figures(options, outputs, updates(config.with_name("train.log")))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.marks import needs_memfd
 from helpers.tiny_run import Configure, Recorder, TrainTiny
 
 from tfm.configs import render_config
@@ -28,7 +29,6 @@ from tfm.seq2seq.runs.weights import read_tensors
 from tfm.seq2seq.training.loss import NextTokenLoss
 
 PAIR = Ranks(0, 2, 1)
-needs_memfd = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files without a name")
 
 
 def losses(run: Path) -> list[float]:

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from helpers.marks import needs_memfd
 from torch import Tensor
 
 from tfm.seq2seq.parallel.shared import SharedMemory, Wait
-
-needs_memfd = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files without a name")
 
 SIZE = 4096
 
