@@ -18,10 +18,10 @@ PIECES_PER_UPDATE = 1_900
 """Target pieces of an update of the preset `pairs`, without padding."""
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1_000, 8_000
 PIECES_PER_ROOT = 8
-"""So many pieces of several characters for each unit of the square root of the number of letters."""
+"""A corpus of n letters gets this many times the square root of n pieces, beside its characters."""
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 5.5
-"""The line of `dropout` meets 0 here: 0.1 for twice as many epochs, 0.2 for four times."""
+"""Dropout is 0.1 at twice as many epochs, and 0.1 higher for each further doubling."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def vocab_size(corpus: CorpusSize) -> int:
     """One piece for each character, and more that grow with the root of the text, as the number of words does.
 
     So most words of a small corpus are one piece. With fewer pieces a model learns more slowly, and never catches up.
-    The largest size is one of time: an update takes a sixth longer with it than with 2,500.
+    The largest size is one of time: an update takes a tenth longer with it than with 2,500.
     """
     size = corpus.characters + PIECES_PER_ROOT * math.sqrt(corpus.letters)
     return min(max(500 * round(size / 500), MIN_VOCAB_SIZE), MAX_VOCAB_SIZE)

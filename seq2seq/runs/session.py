@@ -90,7 +90,7 @@ class Session:
         if plan.phase(progress.step) != "lr falls" and plan.phase(progress.step + 1) == "lr falls":
             self.hooks.say(
                 f"step {progress.step:,}: the learning rate falls from now on, to 0 at step {plan.limit:,}, where the"
-                " run ends: it may be no longer"
+                " run ends: no more updates are allowed"
             )
 
     def _finished(self) -> bool:

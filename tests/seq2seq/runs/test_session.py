@@ -151,7 +151,8 @@ def test_a_largest_number_of_updates_that_comes_first_is_said(tmp_path: Path) ->
     rates = [record["lr"] for record in logged if record["kind"] == "train"]
     since = next(step for step in range(1, 40) if rates[step] < rates[step - 1])
     assert said == [
-        f"step {since:,}: the learning rate falls from now on, to 0 at step 40, where the run ends: it may be no longer"
+        f"step {since:,}: the learning rate falls from now on, to 0 at step 40, where the run ends:"
+        " no more updates are allowed"
     ]
     assert [session.plan.phase(step) for step in (since, since + 1, 40)] == ["lr stays", "lr falls", "lr falls"]
 
