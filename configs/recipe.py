@@ -9,18 +9,18 @@ from typing import Any
 
 from ..data.size import CorpusSize
 
-UPDATES = 2_400
+UPDATES = 1_900
 """Largest number of updates for `PAIRS` pairs."""
 PAIRS = 5_000
-GROWTH = 0.6
-"""With r times the pairs, there are r ** 0.6 times the updates: 3.5 times for eight times the pairs."""
-PIECES_PER_UPDATE = 1_900
+GROWTH = 0.55
+"""With r times the pairs, there are r ** 0.55 times the updates: 3.1 times for eight times the pairs."""
+PIECES_PER_UPDATE = 3_800
 """Target pieces of an update of the preset `pairs`, without padding."""
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1_000, 8_000
 PIECES_PER_ROOT = 8
 """A corpus of n letters gets this many times the square root of n pieces, beside its characters."""
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
-FEW_EPOCHS = 5.5
+FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs, and 0.1 higher for each further doubling."""
 
 
@@ -80,7 +80,7 @@ def max_updates(pairs: int) -> int:
 
 
 def dropout(epochs: float) -> float:
-    """More for pairs that are seen more often: 0.1 for 11 times, 0.2 for 22, 0.3 for 44, in steps of 0.05."""
+    """More for pairs that are seen more often: 0.1 for 20 times, 0.2 for 40, 0.3 for 80, in steps of 0.05."""
     rate = round(0.1 * math.log2(max(epochs, 1) / FEW_EPOCHS) / 0.05) * 0.05
     return round(min(max(rate, MIN_DROPOUT), MAX_DROPOUT), 2)
 

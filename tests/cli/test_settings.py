@@ -146,7 +146,7 @@ def test_training_on_changes_little(choose: Chooser, tmp_path: Path) -> None:
     training = settings.training
     assert training.learning_rate == pytest.approx(0.0004) and training.max_steps == 300 and training.patience == 3
     assert training.seed == 3 and training.max_time is None and training.optimizer == source.training.optimizer
-    assert choose(init_from=tmp_path / "source", pairs=20_000).training.max_steps == 2_750
+    assert choose(init_from=tmp_path / "source", pairs=20_000).training.max_steps == 2_050
     longer = choose("training.learning_rate=0.001", init_from=tmp_path / "source", training={"max_steps": 9})
     assert (longer.training.max_steps, longer.training.learning_rate) == (9, 0.001)
 
@@ -205,7 +205,7 @@ def test_a_configuration_named_is_taken_and_nothing_counted(choose: Chooser) -> 
 def test_flags_and_assignments_lie_over_the_preset(choose: Chooser) -> None:
     settings = choose("model.dropout=0.05", "tokenizer.vocab_size=99", pairs=20, training={"max_steps": 7})
     assert (settings.model.dropout, settings.tokenizer.vocab_size, settings.training.max_steps) == (0.05, 99, 7)
-    assert settings.model.num_encoder_layers == 3
+    assert settings.model.num_encoder_layers == 4
 
 
 def test_a_table_is_counted_with_the_columns_named(tmp_path: Path, choose: Chooser) -> None:
