@@ -27,7 +27,7 @@ PRESETS = (
     Preset("toy-decoder", "the same, by a decoder-only model", "4 min", "95 % exactly right, or more"),
     Preset("toy-text", "a language model of its English side", "6 min", "95 % grammatical with --top-p 0.9, or more"),
     Preset("toy-encoder", "vectors of its sentences", "1 min", _NOT_MEASURED),
-    Preset("pairs", "your pairs, up to 50,000", "20 to 70 min", "54 to 62 BLEU on documentation"),
+    Preset("pairs", "your pairs, up to 50,000", "20 to 80 min", "55 BLEU on documentation"),
     Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes"),
     Preset("pairs-1m", "your pairs, 300,000 and more", "a GPU", _NOT_MEASURED),
     Preset("multi30k", "20,000 to 50,000 short sentences", "20 min", "40 BLEU, English-German"),
@@ -41,6 +41,6 @@ PRESETS = (
         "perplexity 19 after 10 minutes of it",
     ),
     Preset("scan", "commands to actions, whole words as pieces", "11 min", "99.9 % of SCAN exactly right"),
-    Preset("g2p", "letters to phones", "13 min", "69 % of unseen words exactly right"),
+    Preset("g2p", "letters to phones", "20 min", "72 % of unseen words exactly right"),
     Preset("base", "millions of pairs: the paper's base model", "a GPU", _NOT_MEASURED),
 )
