@@ -270,7 +270,7 @@ def test_two_files_alone_get_a_preset_and_a_vocabulary_that_they_support(tfm: Tf
     assert "180 pairs: preset pairs (made for 0 to 50,000); choose another with --config\n" in said
     assert re.search(r"vocabulary of 1,000 asked, the corpus supports (\d{3}): using \1\n", said)
     config = (corpus / "r" / "config.yaml").read_text()
-    assert "num_encoder_layers: 3" in config and "dropout: 0.1" in config  # two updates repeat no pair
+    assert "d_model: 192" in config and "dropout: 0.1" in config  # two updates repeat no pair
     again = tfm("train", "--src", "train.en", "--tgt", "train.de", *flags)
     assert "already finished" in error_of(again)
     assert "preset" not in error_of(again)
