@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -188,26 +188,25 @@ def _write_file(
     from .lines import line_chunks, write_results
 
     total, file = count_lines(source), ResumedFile(target, work)
-    begun = f", from line {file.done + 1:,} on" if file.done else ""
-    console.say(f"{source} to {target}: {total:,} lines{begun}")
-    bar = console.progress("translating", total, "line", file.done)
-    finished = file.done
-
-    def on_done(done: int) -> None:
-        nonlocal finished
-        file.save()
-        finished = done
-        bar.update(done)
-
+    finished = 0
     try:
         with file as stream:
-            chunks = line_chunks(None, source, console, done=file.done, size=CHUNK_LINES)
-            return write_results(translate_chunk, chunks, stream, console, done=file.done, on_done=on_done)
+            finished = file.done
+            begun = f", from line {finished + 1:,} on" if finished else ""
+            console.say(f"{source} to {target}: {total:,} lines{begun}")
+            with closing(console.progress("translating", total, "line", finished)) as bar:
+
+                def on_done(done: int) -> None:
+                    nonlocal finished
+                    file.save()
+                    finished = done
+                    bar.update(done)
+
+                chunks = line_chunks(None, source, console, done=finished, size=CHUNK_LINES)
+                return write_results(translate_chunk, chunks, stream, console, done=finished, on_done=on_done)
     except Interrupted as error:
         kept = f"{finished:,} of {total:,} lines are done, and kept; the same command goes on"
         raise Interrupted(kept, error.signal_number) from error
-    finally:
-        bar.close()
 
 
 def _check_search_flags(

@@ -337,26 +337,33 @@ _BETWEEN_SAVES = 1.0
 class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
+    `with` opens it, and an interrupt leaves nothing behind that says nothing.
+
     Args:
         path: Its name.
         open_: Opens the unfinished file.
 
     Raises:
-        EnvironmentFault: The file cannot be created. Raised before any work is done.
+        EnvironmentFault: The file cannot be created. Raised when it is opened, before any work is done.
     """
 
+    stream: Stream
+
     def __init__(self, path: Path, open_: Callable[[Path], Stream]) -> None:
-        self.path = path
+        self.path, self._open = path, open_
         self.staged = path.parent / (path.name + PARTIAL)
-        if path.exists() and not path.is_file():  # a rename over /dev/stdout would remove it
-            what = "is a directory" if path.is_dir() else "is not a regular file"
-            raise EnvironmentFault(f"cannot write {path}: it {what}; name a file")
-        try:
-            self.stream: Stream = open_(self.staged)
-        except OSError as error:
-            raise fault("write", path, error) from error
 
     def __enter__(self) -> Stream:
+        if self.path.exists() and not self.path.is_file():  # a rename over /dev/stdout would remove it
+            what = "is a directory" if self.path.is_dir() else "is not a regular file"
+            raise EnvironmentFault(f"cannot write {self.path}: it {what}; name a file")
+        try:
+            self.stream = self._open(self.staged)
+        except OSError as error:
+            raise fault("write", self.path, error) from error
+        except BaseException:  # an interrupt, after the file was made
+            self._remove_if_empty()
+            raise
         return self.stream
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
@@ -366,12 +373,16 @@ class StagedFile(Generic[Stream]):
                 os.fsync(self.stream.fileno())
             if kind is None:
                 os.replace(self.staged, self.path)
-            elif not self.staged.stat().st_size:
-                self.staged.unlink()
+            else:
+                self._remove_if_empty()
         except OSError as failure:
             raise fault("write", self.path, failure) from failure
         if isinstance(error, OSError) and error.filename == str(self.staged):
             raise fault("write", self.path, error) from error
+
+    def _remove_if_empty(self) -> None:
+        if self.staged.exists() and not self.staged.stat().st_size:
+            self.staged.unlink()
 
 
 class OutputFile(StagedFile[IO[str]]):
@@ -391,7 +402,7 @@ class ResumedFile(StagedFile[IO[str]]):
         work: Identifies what is done; other work begins anew.
 
     Attributes:
-        done: Lines that are there already.
+        done: Lines that were there when it was opened.
     """
 
     def __init__(self, path: Path, work: str) -> None:
@@ -436,6 +447,11 @@ class ResumedFile(StagedFile[IO[str]]):
         if self.staged.exists():
             self._write_mark()
         else:
+            remove_tree(self._mark)
+
+    def _remove_if_empty(self) -> None:
+        super()._remove_if_empty()
+        if not self.staged.exists():
             remove_tree(self._mark)
 
     def _safe_bytes(self) -> int:

@@ -355,17 +355,34 @@ def test_a_result_of_which_there_is_nothing_leaves_nothing(tmp_path: Path) -> No
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("moment", ["_open_text", "replace_json"])
+def test_an_interrupt_while_a_result_is_opened_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    done = getattr(files, moment)
+
+    def interrupted(*arguments: Any) -> None:
+        if (stream := done(*arguments)) is not None:
+            stream.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt), ResumedFile(tmp_path / "out.txt", "work"):
+        pytest.fail("it was not interrupted")
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize("place", ["", "nowhere/out.txt"])
 def test_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path, place: str) -> None:
-    with pytest.raises(EnvironmentFault, match="cannot write"):
-        OutputFile(tmp_path / place)
+    with pytest.raises(EnvironmentFault, match="cannot write"), OutputFile(tmp_path / place):
+        pass
 
 
 def test_device_is_not_renamed_over(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(EnvironmentFault, match="is not a regular file; name a file"):
-        OutputFile(path)
+    with pytest.raises(EnvironmentFault, match="is not a regular file; name a file"), OutputFile(path):
+        pass
     assert path.is_fifo() and names(tmp_path) == ["pipe"]
 
 
@@ -374,7 +391,7 @@ def test_a_write_that_fails_once_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "out.txt.partial").symlink_to("/dev/full")
     output = OutputFile(tmp_path / "out.txt")
     with pytest.raises(OSError, match="No space left") as refused:
-        print("text", file=output.stream, flush=True)
+        print("text", file=output.__enter__(), flush=True)
     (tmp_path / "out.txt.partial").unlink()
     (tmp_path / "out.txt.partial").touch()
     with pytest.raises(EnvironmentFault, match=r"cannot write .*out\.txt: No space left on device, .* MB free"):
@@ -408,7 +425,8 @@ def test_what_other_work_left_is_never_taken_for_ours(tmp_path: Path, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(files, "replace_json", killed_after)
-        ResumedFile(tmp_path / "out", "ours")
+        patch.setattr(ResumedFile, "_remove_if_empty", lambda self: None)  # whoever is killed tidies nothing
+        ResumedFile(tmp_path / "out", "ours").__enter__()
     resumed = ResumedFile(tmp_path / "out", "ours")
     with resumed as stream:
         stream.write("ours\n")
@@ -420,13 +438,13 @@ def test_lines_that_a_power_cut_may_have_taken_are_written_again(
 ) -> None:
     monkeypatch.setattr(files, "_BETWEEN_SAVES", 0)
     file = ResumedFile(tmp_path / "out", "work")
-    file.stream.write("one\ntwo\n")
+    file.__enter__().write("one\ntwo\n")
     file.save()
     file.stream.close()
     (tmp_path / "out.partial").write_bytes(b"one\ntwo\n\0\0\0\0\0\n")  # and then the power is cut
     resumed = ResumedFile(tmp_path / "out", "work")
-    assert resumed.done == 2
     with resumed as stream:
+        assert resumed.done == 2
         stream.write("three\n")
     assert (tmp_path / "out").read_text() == "one\ntwo\nthree\n" and names(tmp_path) == ["out"]
 
