@@ -189,19 +189,19 @@ def _write_file(
 
     total, file = count_lines(source), ResumedFile(target, work)
     finished = 0
+
+    def on_done(done: int) -> None:
+        nonlocal finished
+        file.save()
+        finished = done
+        bar.update(done)
+
     try:
         with file as stream:
             finished = file.done
             begun = f", from line {finished + 1:,} on" if finished else ""
             console.say(f"{source} to {target}: {total:,} lines{begun}")
             with closing(console.progress("translating", total, "line", finished)) as bar:
-
-                def on_done(done: int) -> None:
-                    nonlocal finished
-                    file.save()
-                    finished = done
-                    bar.update(done)
-
                 chunks = line_chunks(None, source, console, done=finished, size=CHUNK_LINES)
                 return write_results(translate_chunk, chunks, stream, console, done=finished, on_done=on_done)
     except Interrupted as error:

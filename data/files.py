@@ -337,7 +337,7 @@ _BETWEEN_SAVES = 1.0
 class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
-    `with` opens it, and an interrupt leaves nothing behind that says nothing.
+    `with` opens it. An interrupt leaves no empty file behind.
 
     Args:
         path: Its name.
