@@ -22,7 +22,7 @@ from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, T
 from ..decoding.fast import FastDecoderOnly, FastTransformer, arrange, begin
 from ..decoding.greedy import Greedy
 from ..decoding.search import Hypothesis, Task
-from ..model.attention import attention_maps
+from ..model.attention import MultiHeadAttention, attention_maps
 from ..model.decoder_only import DecoderOnly
 from ..model.encoder_decoder import Transformer
 from ..model.encoder_only import EncoderOnly
@@ -238,6 +238,9 @@ def _permutation(model: Transformer | EncoderOnly, batch: TensorBatch) -> Check:
     blind = copy.deepcopy(model)
     embedding = blind.embedding if isinstance(blind, EncoderOnly) else blind.src_embedding
     embedding.positions = None
+    for module in blind.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.rotary = None
     encode = blind.hidden_states if isinstance(blind, EncoderOnly) else blind.encode
     order = torch.arange(batch.src.size(1) - 1, -1, -1, device=batch.src.device)
     real = (batch.src != PAD_ID)[:, order]

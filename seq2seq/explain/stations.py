@@ -16,6 +16,7 @@ TITLES = {
     "Yang 2024b": "Brandon Yang, Transformers: A Mathematical Explanation and Implementation in PyTorch",
     "Peng 2023": "Benji Peng, A Gentle Intro to Transformers",
     "Anonymous n.d.": "Anonymous: a blog post after the textbooks of Bishop & Bishop (2024) and Prince (2024)",
+    "Su 2021": "Su et al. (2021), RoFormer: Enhanced Transformer with Rotary Position Embedding",
     "Wu 2016": "Wu et al. (2016), Google's Neural Machine Translation System",
     "Zhou n.d.": "Baohua Zhou, Study note on transformer",
 }
@@ -198,7 +199,7 @@ def _embedding(sizes: Sizes, module: str, part: str, axis: Axis) -> Iterator[Sta
             *((View("vector", "the row times the root of d_model", f"{module}.scaled", axis),) if scaled else ()),
         ),
     )
-    if config.positions == "none":
+    if config.positions in ("rotary", "none"):
         return
     sinusoidal = config.positions == "sinusoidal"
     yield Station(
@@ -242,12 +243,37 @@ def _layer(sizes: Sizes, stack: str, part: str, axis: Axis, mask: Literal["paddi
     yield from _feed_forward(sizes, f"{module}.feed_forward", part, axis)
 
 
+def _rotary(sizes: Sizes, module: str, part: str, axis: Axis) -> Station:
+    n, dk = sizes.lengths[axis], sizes.config.key_size
+    return Station(
+        f"{module}-rotary",
+        part,
+        "Turned by where they stand",
+        "Attention by itself knows no order. So each pair of columns of a query or key is turned, like the hand of a"
+        " clock, by an angle that grows with the position. The product of two of them then depends on how far apart"
+        " they stand.",
+        r"\begin{pmatrix} q'_{2i} \\ q'_{2i+1} \end{pmatrix} ="
+        r" \begin{pmatrix} \cos \alpha & -\sin \alpha \\ \sin \alpha & \cos \alpha \end{pmatrix}"
+        r" \begin{pmatrix} q_{2i} \\ q_{2i+1} \end{pmatrix} \qquad \alpha = \frac{pos}{10000^{2i/d_k}}",
+        "q'_2i = q_2i cos(a) - q_2i+1 sin(a), q'_2i+1 = q_2i sin(a) + q_2i+1 cos(a), a = pos / 10000^(2i / d_k);"
+        " k' the same",
+        ((f"Q', K': n × d_k = {n} × {dk}", "of one head; from here on they are called Q and K"),),
+        _cite("", ("Su 2021", "section 3.2")),
+        ("seq2seq/model/rotary.py", "RotaryPositions"),
+        tuple(
+            View("vector", f"the {name}, turned", f"{module}.{letter}", axis, by_head=True)
+            for name, letter in (("query", "q"), ("key", "k"))
+        ),
+    )
+
+
 def _self_attention(
     sizes: Sizes, module: str, part: str, axis: Axis, mask: Literal["padding", "causal"]
 ) -> Iterator[Station]:
     config = sizes.config
     n, D, H, dk, dv = sizes.lengths[axis], config.d_model, config.num_heads, config.key_size, config.value_size
-    bias = config.attention_bias
+    bias, rotary = config.attention_bias, config.positions == "rotary"
+    before = "rotary." if rotary else ""
     z, plain_z = _read_by_sublayer(config, "Z")
     code = "seq2seq/model/attention.py"
 
@@ -279,10 +305,12 @@ def _self_attention(
         ),
         (code, "MultiHeadAttention.queries_keys_values"),
         tuple(
-            View("vector", f"the {name}", f"{module}.{letter}", axis, by_head=True)
-            for name, letter in (("query q", "q"), ("key k", "k"), ("value v", "v"))
+            View("vector", f"the {name}", f"{module}.{array}", axis, by_head=True)
+            for name, array in (("query q", f"{before}q"), ("key k", f"{before}k"), ("value v", "v"))
         ),
     )
+    if rotary:
+        yield _rotary(sizes, module, part, axis)
     yield Station(
         f"{module}-products",
         part,

@@ -15,6 +15,7 @@ from ..model.attention import AttentionCall, MultiHeadAttention, attention_score
 from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
 from ..model.layers import Residual
+from ..model.rotary import RotaryPositions
 
 SHOWN_POSITIONS = 64
 """Rows in the picture of the positions: at least so many, if the model has as many positions."""
@@ -36,7 +37,8 @@ def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
         * embedding: `.tokens` E[ids], `.scaled`, `.positions` where there are some, and their sum; `.picture`, more
           positions than the sentence has
         * attention: `.q`, `.k`, `.v`, `.products` Q K^T, `.scores` divided by sqrt(d_k), `.masked` with -inf where the
-          mask forbids, `.weights`, `.heads`, `.concat`, and the output
+          mask forbids, `.weights`, `.heads`, `.concat`, and the output; where rotary positions turn queries and keys,
+          `.rotary.q` and `.rotary.k`, as they were before
         * residual connection with LayerNorm: `.in`, and the output; LayerNorm in it: `.in`, `.mean`, `.variance`, and
           the output
         * feed-forward: `.linear_1`, `.gate` (swiglu), `.hidden` after the activation, and the output
@@ -117,8 +119,15 @@ def _on_embedding(arrays: Arrays, name: str, module: Embedding, inputs: tuple[An
     _keep(arrays, name, output)
 
 
+def _on_rotary(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """What they were before they were turned; how they are after it comes by `recording`."""
+    for part, value in zip("qk", inputs[0].chunk(2, dim=1), strict=True):
+        _keep(arrays, f"{name}.{part}", value)
+
+
 _HOOKS: dict[type[nn.Module], Callable[..., None]] = {
     Embedding: _on_embedding,
+    RotaryPositions: _on_rotary,
     nn.Linear: _on_linear,
     nn.LayerNorm: _on_norm,
     FeedForward: _on_output,

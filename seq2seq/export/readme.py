@@ -110,7 +110,7 @@ def _of_too_long_sources(positions: Positions) -> str:
     match positions:
         case "learned":
             return "for it raises an error"
-        case "sinusoidal" | "none":
+        case "sinusoidal" | "rotary" | "none":
             return "for it translates them badly"
         case _:
             raise unknown("positions", positions)

@@ -90,7 +90,8 @@ def _activation(activation: Activation) -> tuple[Any, bool]:
 def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     stack.scale_embeddings = embedding.scale != 1
-    stack.position_encodings.encodings = _positions(embedding, config.positions)
+    if config.positions != "rotary":
+        stack.position_encodings.encodings = _positions(embedding, config.positions)
 
 
 def _positions(embedding: Embedding, positions: Positions) -> Array:
@@ -102,7 +103,7 @@ def _positions(embedding: Embedding, positions: Positions) -> Array:
             return _array(embedding.positions.weight)
         case "sinusoidal":
             return _array(sinusoidal_positions(length, d_model))
-        case "none":
+        case "rotary" | "none":
             return np.zeros((length, d_model), dtype=np.float32)
         case _:
             raise unknown("positions", positions)
@@ -129,7 +130,12 @@ def _attention(attention: MultiHeadAttention, residual: Residual, *, self_attent
     d_k, d_v = attention.q_proj.out_features // heads, attention.v_proj.out_features // heads
     width = max(d_k, d_v)
     usual = width * heads == d_model
-    spec: Any = attention_spec.MultiHeadAttentionSpec(self_attention, head_dim=None if usual else width)
+    spec: Any = attention_spec.MultiHeadAttentionSpec(
+        self_attention,
+        head_dim=None if usual else width,
+        rotary_dim=None if attention.rotary is None else d_k,
+        rotary_interleave=True,  # pairs are neighbouring columns
+    )
     if d_k < width:
         spec.queries_scale = 1 / math.sqrt(d_k)
     q, k, v = (_widened(layer, heads, width) for layer in (attention.q_proj, attention.k_proj, attention.v_proj))

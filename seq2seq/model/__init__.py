@@ -3,6 +3,7 @@
     config        the sizes and choices
     masks         who may attend to whom
     embedding     tokens and positions to vectors
+    rotary        the other way to know positions: queries and keys are turned
     attention     softmax(Q K^T / sqrt(d_k)) V, and many heads of it
     feed_forward  max(0, x W_1 + b_1) W_2 + b_2
     layers        residual + LayerNorm around the sub-layers

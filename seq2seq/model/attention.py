@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from .dropout import Dropout
 from .precision import Linear
+from .rotary import RotaryPositions
 from .softmax import softmax
 
 KeysValues = tuple[Tensor, Tensor]
@@ -86,10 +87,20 @@ class MultiHeadAttention(nn.Module):
         bias: Whether the projections to queries, keys and values have biases.
         output_bias: Whether the output projection W^O has one.
         dropout: Rate of dropout on the attention weights.
+        rotary: Turns the queries and keys of self-attention, if given.
     """
 
     def __init__(
-        self, *, d_model: int, num_heads: int, d_k: int, d_v: int, bias: bool, output_bias: bool, dropout: float
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
+        output_bias: bool,
+        dropout: float,
+        rotary: RotaryPositions | None = None,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -98,6 +109,7 @@ class MultiHeadAttention(nn.Module):
         self.v_proj = Linear(d_model, num_heads * d_v, bias=bias)
         self.out_proj = Linear(num_heads * d_v, d_model, bias=output_bias)
         self.dropout = Dropout(dropout)
+        self.rotary = rotary
         self.on_attention: Callable[[AttentionCall], None] | None = None
         """Receives what each call computes; set by `recording`."""
 
@@ -105,14 +117,21 @@ class MultiHeadAttention(nn.Module):
         """Projects (B, S, D) to keys and values."""
         return self._split(self.k_proj(x)), self._split(self.v_proj(x))
 
-    def queries_keys_values(self, x: Tensor) -> tuple[Tensor, KeysValues]:
-        """All three projections of one input (B, T, D), for self-attention; as one matrix product, which is faster."""
+    def queries_keys_values(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, KeysValues]:
+        """All three projections of one input, for self-attention; as one matrix product, which is faster.
+
+        Args:
+            x: (B, T, D).
+            positions: (B, T) where each vector stands, for rotary positions; 0, 1, .. in each row if not given.
+        """
         projections = self.q_proj, self.k_proj, self.v_proj
         weight = torch.cat(tuple(projection.weight for projection in projections))
         biases = tuple(projection.bias for projection in projections if projection.bias is not None)
         projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
-        q, k, v = projected.split([projection.out_features for projection in projections], dim=-1)
-        return self._split(q), (self._split(k), self._split(v))
+        q, k, v = map(self._split, projected.split([projection.out_features for projection in projections], dim=-1))
+        if self.rotary is not None:
+            q, k = self.rotary(torch.cat([q, k], dim=1), positions).chunk(2, dim=1)  # (B, 2 H, T, d_k)
+        return q, (k, v)
 
     def forward(self, x: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
         """Attends from each position of x.

@@ -13,7 +13,7 @@ _DEEPEST = 1_000
 Architecture = Literal["encoder_decoder", "decoder_only", "encoder_only"]
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]
-Positions = Literal["sinusoidal", "learned", "none"]
+Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 _CHOICES = {
     "architecture": get_args(Architecture),
     "norm_order": get_args(NormOrder),
@@ -80,8 +80,10 @@ class ModelConfig:
     feed_forward_output_bias: bool = True
     """b_2, the bias of the feed-forward network's second matrix; [Zhou n.d.] has none."""
     positions: Positions = "sinusoidal"
-    """What is added to the embeddings. With `none` the encoder does not know the order of its input, and the decoder
-    knows its own from the causal mask alone. [Zhou n.d.] does not think positions necessary."""
+    """How the model knows the order. `sinusoidal` and `learned` vectors are added to the embeddings. With `rotary`
+    nothing is added: the queries and keys of self-attention are turned, so that their products depend on distances (Su
+    et al. 2021). With `none` the encoder does not know the order of its input, and the decoder knows its own from the
+    causal mask alone. [Zhou n.d.] does not think positions necessary."""
     scale_embeddings: bool = True
     """Multiply token embeddings by sqrt(d_model) (paper section 3.4; [Zhou n.d.]: in certain cases)."""
     attention_bias: bool = True
@@ -120,6 +122,8 @@ class ModelConfig:
             )
         if not problems and self.positions == "sinusoidal" and self.d_model % 2:
             problems.append(f"d_model must be even for sinusoidal positions, but is {self.d_model}")
+        if not problems and self.positions == "rotary" and self.key_size % 2:
+            problems.append(f"d_k must be even for rotary positions, but is {self.key_size}")
         if problems:
             raise ValueError("\n".join(problems))
 

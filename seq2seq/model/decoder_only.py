@@ -61,7 +61,7 @@ class DecoderOnly(nn.Module):
         real = ids != self.pad_id
         positions = (real.cumsum(dim=1) - 1).clamp(min=0)  # (B, S + T)
         x = self.embedding(ids, positions, dtype)
-        return self.decoder(x, mask & real[:, None, None, :])[:, src.size(1) :]
+        return self.decoder(x, mask & real[:, None, None, :], positions)[:, src.size(1) :]
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Source ids (B, S) and target ids (B, T) to logits (B, T, V): the next token at each target position."""

@@ -68,14 +68,14 @@ class LearnedPositions(nn.Module):
 
 
 def build_positions(config: ModelConfig, length: int) -> nn.Module | None:
-    """So many position vectors, of the kind that the configuration names; None for a model blind to order."""
+    """So many position vectors, of the kind that the configuration names; None if nothing is added to embeddings."""
     match config.positions:
         case "sinusoidal":
             return SinusoidalPositions(length, config.d_model)
         case "learned":
             return LearnedPositions(length, config.d_model)
-        case "none":
-            return None
+        case "rotary" | "none":
+            return None  # rotary positions are part of self-attention
         case _:
             raise unknown("positions", config.positions)
 

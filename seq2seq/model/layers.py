@@ -17,6 +17,7 @@ from .config import ModelConfig, NormOrder, unknown
 from .dropout import Dropout
 from .feed_forward import FeedForward
 from .precision import LayerNorm
+from .rotary import RotaryPositions
 
 
 class Residual(nn.Module):
@@ -43,7 +44,7 @@ class Residual(nn.Module):
                 raise unknown("norm_order", self.norm_order)
 
 
-def build_attention(config: ModelConfig) -> MultiHeadAttention:
+def build_attention(config: ModelConfig, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
     """Multi-head attention of the configured sizes."""
     return MultiHeadAttention(
         d_model=config.d_model,
@@ -53,7 +54,19 @@ def build_attention(config: ModelConfig) -> MultiHeadAttention:
         bias=config.attention_bias,
         output_bias=config.output_projection_bias,
         dropout=config.attention_dropout,
+        rotary=rotary,
     )
+
+
+def build_self_attention(config: ModelConfig) -> MultiHeadAttention:
+    """The same, which turns queries and keys if positions are rotary."""
+    match config.positions:
+        case "rotary":
+            return build_attention(config, RotaryPositions(config.max_seq_len, config.key_size))
+        case "sinusoidal" | "learned" | "none":
+            return build_attention(config)
+        case _:
+            raise unknown("positions", config.positions)
 
 
 class EncoderLayer(nn.Module):
@@ -61,16 +74,16 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attn = build_attention(config)
+        self.self_attn = build_self_attention(config)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
-        """(B, S, D) to (B, S, D)."""
+    def forward(self, x: Tensor, src_mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
+        """(B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
 
         def attend_to_source(x: Tensor) -> Tensor:
-            return self.self_attn.attend(*self.self_attn.queries_keys_values(x), src_mask)
+            return self.self_attn.attend(*self.self_attn.queries_keys_values(x, positions), src_mask)
 
         x = self.self_attn_residual(x, attend_to_source)
         return self.feed_forward_residual(x, self.feed_forward)
@@ -85,7 +98,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attn = build_attention(config)
+        self.self_attn = build_self_attention(config)
         self.cross_attn = build_attention(config)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual = Residual(config)

@@ -36,10 +36,16 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, S, D) to (B, S, D), each position seeing those that the mask allows."""
+    def forward(self, x: Tensor, mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
+        """(B, S, D) to (B, S, D).
+
+        Args:
+            x: Embedded tokens.
+            mask: Which positions a position may see.
+            positions: (B, S) where each token stands, for rotary positions; 0, 1, .. in each row if not given.
+        """
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, positions)
         return self.norm(x)
 
 

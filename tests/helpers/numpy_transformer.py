@@ -127,6 +127,9 @@ class NumpyTransformer:
             np.stack(np.split(self._linear(f"{name}.{letter}_proj", of), H, axis=1))
             for letter, of in (("q", x), ("k", source), ("v", source))
         )  # (H, T, d) each
+        if self._config["positions"] == "rotary" and name.endswith("self_attn"):
+            self.found |= {f"{name}.rotary.q": q, f"{name}.rotary.k": k}
+            q, k = rotated(q), rotated(k)
         products = np.einsum("htd,hsd->hts", q, k)
         scores = products / math.sqrt(q.shape[2])
         masked = scores if mask is None else np.where(mask, scores, -np.inf)
@@ -155,6 +158,19 @@ class NumpyTransformer:
         out = self._linear(f"{name}.linear_2", hidden)
         self.found |= {f"{name}.hidden": hidden, name: out}
         return out
+
+
+def rotated(x: Array) -> Array:
+    """Rotary positions as Su et al. (2021) write them, equation 15: x (.., T, d), each row times its own matrix."""
+    length, d = x.shape[-2:]
+    turned = np.zeros_like(x)
+    for m in range(length):
+        matrix = np.zeros((d, d))
+        for i in range(d // 2):
+            cos, sin = math.cos(m * 10000 ** (-2 * i / d)), math.sin(m * 10000 ** (-2 * i / d))
+            matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[cos, -sin], [sin, cos]]
+        turned[..., m, :] = x[..., m, :] @ matrix.T
+    return turned
 
 
 def _causal(length: int) -> Any:

@@ -8,7 +8,7 @@ from ...model import layers
 from ...model.encoder_decoder import Transformer
 from .memory import Memory
 from .state import Past
-from .weights import DecoderLayer, final_norm
+from .weights import DecoderLayer, Rotary, final_norm
 
 
 class Decoder:
@@ -22,12 +22,14 @@ class Decoder:
         config = model.config
         self.layers = [DecoderLayer.of(cast(layers.DecoderLayer, layer), config) for layer in model.decoder.layers]
         self._norm = final_norm(model.decoder.norm, config.norm_order)
+        self._rotary = Rotary.of(model.tgt_embedding, config)
 
-    def __call__(self, y: Tensor, past: Past, memory: Memory) -> Tensor:
+    def __call__(self, y: Tensor, position: int, past: Past, memory: Memory) -> Tensor:
         """Embedded tokens (R, D) to hidden states (R, D); their keys and values are added to the past."""
+        turns = self._rotary.at(position)
         newest, queries, keys, values = past.next_position()
         for i, (self_attn, cross_attn, feed_forward) in enumerate(self.layers):
-            self_attn.project(self_attn.norm.before(y), out=newest[i])
+            self_attn.project(self_attn.norm.before(y), turns, out=newest[i])
             heads = attend_to_past(queries[i], keys[i], values[i])
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = cross_attn.norm.after(memory.attend(i, cross_attn, y))

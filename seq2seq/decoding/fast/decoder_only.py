@@ -15,7 +15,7 @@ from ...model.decoder_only import DecoderOnly
 from ..search import SearchState
 from .decoder import attend_to_past
 from .state import FastState, Past
-from .weights import Embedding, EncoderLayer, Linear, SelfAttention, final_norm
+from .weights import Embedding, EncoderLayer, Linear, Rotary, SelfAttention, final_norm, head_width
 
 
 class Prompt:
@@ -90,8 +90,9 @@ class FastDecoderOnly:
     def __init__(self, model: DecoderOnly, forbidden_ids: Iterable[int] = ()) -> None:
         config = model.config
         self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
-        self._heads, self._width = config.num_heads, max(config.key_size, config.value_size)
+        self._heads, self._width = config.num_heads, head_width(config)
         self._embedding = Embedding.of(model.embedding, config.positions)
+        self._rotary = Rotary.of(model.embedding, config)
         self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.decoder.layers]
         self._norm = final_norm(model.decoder.norm, config.norm_order)
         output_layer = Linear.of(model.output_layer)
@@ -120,9 +121,10 @@ class FastDecoderOnly:
         later = torch.ones(length, length, dtype=torch.bool, device=src.device).triu(1)
         causal = tokens.new_zeros(length, length).masked_fill_(later, float("-inf"))
         x = self._embedding(src).flatten(0, 1)  # (B * S, D)
+        turns = self._rotary.of_sentences(size, length)
         kept: list[tuple[Tensor, Tensor]] = []
         for attn, feed_forward in self._layers:
-            k, v, q = self._project(attn, attn.norm.before(x), size)
+            k, v, q = self._project(attn, attn.norm.before(x), turns, size)
             kept.append((k.transpose(2, 3), v))
             weights = (q @ k.transpose(2, 3) + causal).softmax(dim=-1)  # (B, H, S, S)
             x = attn.norm.after(attn.out.add_to(x, (weights @ v).transpose(1, 2).reshape(x.size(0), -1)))
@@ -130,9 +132,11 @@ class FastDecoderOnly:
         keys, values = (torch.stack(tensors) for tensors in zip(*kept, strict=True))
         return FastState(Prompt(keys.contiguous(), values, bias, real.sum(dim=1)), self._past(size))
 
-    def _project(self, attn: SelfAttention, x: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(
+        self, attn: SelfAttention, x: Tensor, turns: Tensor | None, size: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Keys, values and queries of x (B * S, D), (B, H, S, d) each."""
-        projected = attn.project(x).view(3, size, -1, self._heads, self._width).transpose(2, 3)
+        projected = attn.project(x, turns).view(3, size, -1, self._heads, self._width).transpose(2, 3)
         k, v, q = projected.unbind()
         return k, v, q
 
@@ -141,19 +145,20 @@ class FastDecoderOnly:
         assert isinstance(state, FastState)
         prompt = state.memory
         tokens = self._embedding.tokens.index_select(0, last)
-        y = torch.add(self._position_vectors(prompt, position, last.size(0)), tokens, alpha=self._embedding.scale)
+        places = self._places(prompt, position, last.size(0))
+        y = torch.add(self._embedding.positions[places], tokens, alpha=self._embedding.scale)
+        turns = self._rotary.at(places)
         newest, queries, keys, values = state.past.next_position()
         for i, (self_attn, feed_forward) in enumerate(self._layers):
-            self_attn.project(self_attn.norm.before(y), out=newest[i])
+            self_attn.project(self_attn.norm.before(y), turns, out=newest[i])
             heads = prompt.attend(i, queries[i], keys[i], values[i])
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = feed_forward(y)
         y = y if self._norm is None else self._norm(y)
         return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))
 
-    def _position_vectors(self, prompt: Prompt | NoPrompt, position: int, rows: int) -> Tensor:
-        """Where the newest tokens stand, (R, D) or (D,): their prompts are of unequal lengths."""
+    def _places(self, prompt: Prompt | NoPrompt, position: int, rows: int) -> int | Tensor:
+        """Where the newest tokens stand, (R,) if they have prompts, which are of unequal lengths."""
         if prompt.lengths is None:
-            return self._embedding.positions[position]
-        places = (prompt.lengths + position).repeat_interleave(rows // prompt.lengths.size(0))
-        return self._embedding.positions.index_select(0, places)
+            return position
+        return (prompt.lengths + position).repeat_interleave(rows // prompt.lengths.size(0))

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from ...model import layers
 from ...model.encoder_decoder import Transformer
-from .weights import Embedding, EncoderLayer, SelfAttention, final_norm
+from .weights import Embedding, EncoderLayer, Rotary, final_norm
 
 _MIN_KEYS = 16
 """Sources are given at least so many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
@@ -26,6 +26,7 @@ class Encoder:
         config = model.config
         self._pad_id, self._heads = model.pad_id, config.num_heads
         self._embedding = Embedding.of(model.src_embedding, config.positions)
+        self._rotary = Rotary.of(model.src_embedding, config)
         self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.encoder.layers]
         self._norm = final_norm(model.encoder.norm, config.norm_order)
 
@@ -58,16 +59,17 @@ class Encoder:
     def _encode(self, src: Tensor, bias: Tensor | None) -> Tensor:
         """Encodes src (B, S) to (B * S, D); bias (B, S or more) is -inf at padding, if there is any."""
         x = self._embedding(src).flatten(0, 1)
+        turns = self._rotary.of_sentences(*src.shape)
         for attn, feed_forward in self._layers:
-            heads = self._attend(attn, attn.norm.before(x), src.size(0), bias)
+            projected = attn.project(attn.norm.before(x), turns)
+            heads = self._attend(projected.unflatten(1, src.shape), bias)
             x = attn.norm.after(attn.out.add_to(x, heads))
             x = feed_forward(x)
         return x if self._norm is None else self._norm(x)
 
-    def _attend(self, attn: SelfAttention, x: Tensor, size: int, bias: Tensor | None) -> Tensor:
-        """Self-attention of x (B * S, D), bias (B, S or more), to (B * S, H * d)."""
-        projected = attn.project(x).view(3, size, -1, self._heads, attn.weight.size(2) // self._heads)
-        k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
+    def _attend(self, projected: Tensor, bias: Tensor | None) -> Tensor:
+        """Keys, values and queries (3, B, S, H * d), bias (B, S or more), to (B * S, H * d)."""
+        k, v, q = projected.unflatten(3, (self._heads, -1)).transpose(2, 3).unbind()  # (B, H, S, d) each
         if bias is None:
             weights = (q @ k.transpose(2, 3)).softmax(dim=-1)
         else:
@@ -75,4 +77,4 @@ class Encoder:
             if missing:
                 k, v = F.pad(k, (0, 0, 0, missing)), F.pad(v, (0, 0, 0, missing))
             weights = (q @ k.transpose(2, 3)).add_(bias[:, None, None]).softmax(dim=-1)  # (B, H, S, S or more)
-        return (weights @ v).transpose(1, 2).reshape(x.size(0), -1)
+        return (weights @ v).transpose(1, 2).flatten(2).flatten(0, 1)

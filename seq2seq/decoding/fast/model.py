@@ -11,7 +11,7 @@ from .decoder import Decoder
 from .encoder import Encoder
 from .memory import MemoryProjections
 from .state import FastState, Past
-from .weights import Embedding, Linear
+from .weights import Embedding, Linear, head_width
 
 
 class FastTransformer:
@@ -29,7 +29,7 @@ class FastTransformer:
     def __init__(self, model: Transformer, forbidden_ids: Iterable[int] = ()) -> None:
         config = model.config
         self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
-        self._heads, self._width = config.num_heads, max(config.key_size, config.value_size)
+        self._heads, self._width = config.num_heads, head_width(config)
         self._encoder, self._decoder = Encoder(model), Decoder(model)
         self._projections = MemoryProjections(model, [layer.cross_attn for layer in self._decoder.layers])
         self._embedding = Embedding.of(model.tgt_embedding, config.positions)
@@ -59,5 +59,5 @@ class FastTransformer:
         assert isinstance(state, FastState)
         tokens = self._embedding.tokens.index_select(0, last)
         y = torch.add(self._positions[position], tokens, alpha=self._embedding.scale)
-        y = self._decoder(y, state.past, state.memory)
+        y = self._decoder(y, position, state.past, state.memory)
         return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))

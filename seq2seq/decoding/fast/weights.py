@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from ...model import embedding, feed_forward, layers
 from ...model.attention import MultiHeadAttention
 from ...model.config import Activation, ModelConfig, NormOrder, Positions, unknown
+from ...model.rotary import rotations
 
 
 class Linear(NamedTuple):
@@ -110,11 +111,44 @@ def _position_vectors(module: embedding.Embedding, positions: Positions) -> Tens
         case "sinusoidal" | "learned":
             assert module.positions is not None
             return module.positions(module.num_positions).detach()
-        case "none":
+        case "rotary" | "none":
             tokens = module.tokens.weight
             return tokens.new_zeros(1, 1).expand(module.num_positions, tokens.size(1))
         case _:
             raise unknown("positions", positions)
+
+
+class Rotary(NamedTuple):
+    """By what keys and queries are turned at each position: complex, (positions, 1, d/2). None if nothing is turned."""
+
+    table: Tensor | None
+
+    @classmethod
+    def of(cls, module: embedding.Embedding, config: ModelConfig) -> "Rotary":
+        """For as many positions as one side has."""
+        match config.positions:
+            case "rotary":
+                table = torch.view_as_complex(rotations(module.num_positions, config.key_size).to(module.tokens.weight))
+                filled_up = (head_width(config) - config.key_size) // 2  # columns that hold zeros
+                return cls(F.pad(table, (0, filled_up), value=1)[:, None])
+            case "sinusoidal" | "learned" | "none":
+                return cls(None)
+            case _:
+                raise unknown("positions", config.positions)
+
+    def at(self, positions: int | Tensor) -> Tensor | None:
+        """Of one position, (1, d/2), or of the positions (R,), (R, 1, d/2)."""
+        return None if self.table is None else self.table[positions]
+
+    def of_sentences(self, size: int, length: int) -> Tensor | None:
+        """Of so many sentences of one length, (B * S, 1, d/2)."""
+        return None if self.table is None else self.table[:length].repeat(size, 1, 1)
+
+
+def head_width(config: ModelConfig) -> int:
+    """d, the larger of d_k and d_v; even if positions are rotary, which turn pairs of columns."""
+    width = max(config.key_size, config.value_size)
+    return width + width % 2 if config.positions == "rotary" else width
 
 
 class SelfAttention(NamedTuple):
@@ -126,21 +160,27 @@ class SelfAttention(NamedTuple):
     out: Linear
 
     @classmethod
-    def of(cls, attn: MultiHeadAttention, residual: layers.Residual, order: NormOrder) -> "SelfAttention":
+    def of(cls, attn: MultiHeadAttention, residual: layers.Residual, config: ModelConfig) -> "SelfAttention":
         """Self-attention of a layer, its narrower heads filled up with zeros."""
-        heads = attn.num_heads
-        width = max(attn.q_proj.out_features, attn.v_proj.out_features) // heads
+        heads, width = attn.num_heads, head_width(config)
         k, v, q = Linear.of(attn.k_proj), Linear.of(attn.v_proj), _scaled_queries(attn)
         return cls(
-            Norm.of(residual.norm, order),
+            Norm.of(residual.norm, config.norm_order),
             torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
             torch.stack([_heads_widened(linear.bias[None], heads, width) for linear in (k, v, q)]),
             Linear(_heads_widened(attn.out_proj.weight, heads, width).t().contiguous(), _bias(attn.out_proj)),
         )
 
-    def project(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """Keys, values and queries of x (N, D), (3, N, H * d), written where `out` says."""
-        return torch.baddbmm(self.bias, x.expand(3, -1, -1), self.weight, out=out)
+    def project(self, x: Tensor, turns: Tensor | None, out: Tensor | None = None) -> Tensor:
+        """Keys, values and queries of x (N, D), (3, N, H * d), written where `out` says.
+
+        Keys and queries are turned, if positions are rotary: `turns` is (N or 1, 1, d/2).
+        """
+        projected = torch.baddbmm(self.bias, x.expand(3, -1, -1), self.weight, out=out)
+        if turns is not None:
+            pairs = projected[::2].unflatten(2, (-1, turns.size(-1), 2))  # (2, N, H, d/2, 2)
+            torch.view_as_complex(pairs).mul_(turns)
+        return projected
 
 
 class CrossAttention(NamedTuple):
@@ -217,7 +257,7 @@ class EncoderLayer(NamedTuple):
     def of(cls, layer: layers.EncoderLayer, config: ModelConfig) -> "EncoderLayer":
         """A layer of the encoder."""
         return cls(
-            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config.norm_order),
+            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config),
             FeedForward.of(layer.feed_forward, layer.feed_forward_residual, config),
         )
 
@@ -233,7 +273,7 @@ class DecoderLayer(NamedTuple):
     def of(cls, layer: layers.DecoderLayer, config: ModelConfig) -> "DecoderLayer":
         """A layer of the decoder."""
         return cls(
-            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config.norm_order),
+            SelfAttention.of(layer.self_attn, layer.self_attn_residual, config),
             CrossAttention.of(layer.cross_attn, layer.cross_attn_residual, config.norm_order),
             FeedForward.of(layer.feed_forward, layer.feed_forward_residual, config),
         )

@@ -31,6 +31,8 @@ VARIANTS: list[dict[str, Any]] = [
     *({"activation": one} for one in get_args(Activation)),
     *({"positions": one} for one in get_args(Positions)),
     *({"architecture": "decoder_only", "positions": one} for one in get_args(Positions)),
+    {"architecture": "encoder_only", "positions": "rotary"},
+    {"positions": "rotary", "d_k": 4, "d_v": 7},
     {"tie_embeddings": False, "output_bias": True},
     {"attention_bias": False, "feed_forward_output_bias": False, "scale_embeddings": False, "norm_eps": 1e-3},
     {"d_k": 3, "d_v": 5, "attention_output_bias": False},

@@ -32,7 +32,7 @@ def test_each_station_names_code_that_there_is(architecture: str) -> None:
 
 def test_the_texts_are_those_of_the_documentation() -> None:
     documented = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-    for key in set(TITLES) - {"Paper", "Wu 2016"}:
+    for key in set(TITLES) - {"Paper", "Su 2021", "Wu 2016"}:
         assert f"| [{key}] |" in documented
     for architecture in get_args(Architecture):
         for station in walk(architecture=architecture):
@@ -52,6 +52,7 @@ def test_formulas_follow_the_configuration() -> None:
     assert (
         "PE(pos, 2i)" in plain() and "Z = X + P" in plain(positions="learned") and "PE" not in plain(positions="none")
     )
+    assert "a = pos / 10000^(2i / d_k)" in plain(positions="rotary") and "Z = X" not in plain(positions="rotary")
     assert "W^O + b^O" in plain() and "b^O" not in plain(attention_output_bias=False)
     assert "Q = Z~ W^Q" in plain(norm_order="pre") and "FFN(x~) = max(0, x~ W_1" in plain(norm_order="pre")
     assert "l = y W\n" in plain() and "l = y W + b" in plain(output_bias=True)

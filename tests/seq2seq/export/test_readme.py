@@ -29,7 +29,7 @@ def test_positions_that_are_not_known_are_refused(
 ) -> None:
     description = describe_model(model)
     config = description.model_config()
-    object.__setattr__(config, "positions", "rotary")  # as if added after all else
+    object.__setattr__(config, "positions", "unheard-of")  # as if added after all else
     monkeypatch.setattr(ModelDescription, "model_config", lambda self: config)
-    with pytest.raises(NotImplementedError, match=r"^positions 'rotary' is not implemented here$"):
+    with pytest.raises(NotImplementedError, match=r"^positions 'unheard-of' is not implemented here$"):
         render_readme(description, tokenizer, quantization="float32")

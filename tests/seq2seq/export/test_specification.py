@@ -137,7 +137,7 @@ def _check_beam(model: Transformer, export: Any, src: list[list[int]], vocabular
     assert len(set(compared)) >= 5
 
 
-@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "rotary"}, {"norm_order": "sandwich"}])
+@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "unheard-of"}, {"norm_order": "sandwich"}])
 def test_a_choice_that_is_not_known_is_refused(
     unknown: dict[str, str], random_model: Callable[..., Transformer]
 ) -> None:

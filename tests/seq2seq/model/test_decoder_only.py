@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from helpers.numpy_transformer import rotated
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -50,11 +51,13 @@ class WrittenOut:
                 return x + sinusoidal_positions(len(ids), D)
             case "learned":
                 return x + self.weights["embedding.positions.weight"][: len(ids)]
-            case "none":
+            case "rotary" | "none":
                 return x
 
     def attend(self, x: Tensor, name: str) -> Tensor:
         q, k, v = (self.linear(x, f"{name}.{part}_proj").view(len(x), HEADS, -1).transpose(0, 1) for part in "qkv")
+        if self.config.positions == "rotary":
+            q, k = (torch.from_numpy(rotated(one.numpy())) for one in (q, k))
         heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (H, T, d)
         return self.linear(heads.transpose(0, 1).flatten(1), f"{name}.out_proj")
 

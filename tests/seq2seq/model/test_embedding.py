@@ -107,8 +107,8 @@ def test_build_positions_builds_what_the_name_says(tiny_config: Callable[..., Mo
 
 def test_positions_that_are_not_known_are_refused(tiny_config: Callable[..., ModelConfig]) -> None:
     config = tiny_config()
-    object.__setattr__(config, "positions", "rotary")  # as if added after all else
-    with pytest.raises(NotImplementedError, match=r"^positions 'rotary' is not implemented here$"):
+    object.__setattr__(config, "positions", "unheard-of")  # as if added after all else
+    with pytest.raises(NotImplementedError, match=r"^positions 'unheard-of' is not implemented here$"):
         build_positions(config, 8)
 
 

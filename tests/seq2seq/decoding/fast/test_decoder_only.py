@@ -85,6 +85,6 @@ def test_a_source_longer_than_the_model_reads_is_refused() -> None:
 @pytest.mark.parametrize("setting", ["activation", "positions", "norm_order"])
 def test_what_it_does_not_know_it_refuses(setting: str) -> None:
     model = build()
-    object.__setattr__(model.config, setting, "rotary")
-    with pytest.raises(NotImplementedError, match=f"{setting} 'rotary'"):
+    object.__setattr__(model.config, setting, "unheard-of")
+    with pytest.raises(NotImplementedError, match=f"{setting} 'unheard-of'"):
         FastDecoderOnly(model)

@@ -27,6 +27,7 @@ CHOICES: list[dict[str, Any]] = [
     {"output_bias": True},
     {"tie_embeddings": False, "scale_embeddings": False},
     {"d_k": 3, "d_v": 7},
+    *({"positions": "rotary", "d_k": d_k, "d_v": d_v} for d_k, d_v in ((4, 7), (6, 2))),
     {"num_heads": 1, "num_decoder_layers": 1, "norm_eps": 1e-2},
 ]
 SRC = torch.tensor([[5, 6, 7, 8, 3, 0, 0], [9, 4, 3, 0, 0, 0, 0], [4, 5, 6, 7, 8, 9, 3]])
@@ -53,7 +54,7 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
     fast = FastTransformer(model)
     state = fast.encode(SRC)
     stepwise = torch.stack([fast(targets[:, i], i, state).clone() for i in range(40)], dim=1)
-    torch.testing.assert_close(stepwise, model(SRC, targets), atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(stepwise, model(SRC, targets), atol=5e-5, rtol=1e-5)
 
 
 @torch.no_grad()

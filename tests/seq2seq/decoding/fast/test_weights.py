@@ -75,7 +75,7 @@ def fake(model: Transformer, **unknown: str) -> Transformer:
     return model
 
 
-@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "rotary"}, {"norm_order": "sandwich"}])
+@pytest.mark.parametrize("unknown", [{"activation": "tanh"}, {"positions": "unheard-of"}, {"norm_order": "sandwich"}])
 def test_a_choice_that_is_not_known_is_refused(unknown: dict[str, str]) -> None:
     ((name, value),) = unknown.items()
     with pytest.raises(NotImplementedError, match=f"^{name} '{value}' is not implemented here$"):

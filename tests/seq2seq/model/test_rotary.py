@@ -1,0 +1,88 @@
+"""Rotary positions, beside the matrices of Su et al. (2021), and what they are for: products that know distances."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from helpers.numpy_transformer import rotated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.model.rotary import RotaryPositions
+
+B, H, T, d_k = 2, 3, 9, 6
+
+
+def at(x: Tensor, position: int) -> Tensor:
+    """A vector (d_k,), turned as at a position."""
+    places = torch.tensor([[position]])
+    return RotaryPositions(100, d_k).double()(x.double()[None, None, None], places)[0, 0, 0]
+
+
+def test_it_multiplies_by_the_matrices_of_the_paper() -> None:
+    x = torch.randn(B, H, T, d_k)
+    expected = torch.from_numpy(rotated(x.double().numpy()))
+    torch.testing.assert_close(RotaryPositions(T, d_k)(x).double(), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(RotaryPositions(4, d_k)(x).double(), expected, atol=1e-6, rtol=0)  # beyond the table
+
+
+def test_positions_may_be_given_for_each_sentence() -> None:
+    x, rotary = torch.randn(B, H, T, d_k), RotaryPositions(T, d_k)
+    assert rotary(x, torch.arange(T).expand(B, T)).equal(rotary(x))
+    order = torch.stack([torch.randperm(T), torch.randperm(T)])
+    for turned, places, row in zip(rotary(x, order), order, x, strict=True):
+        torch.testing.assert_close(turned, rotary(row[:, places.argsort()][None])[0][:, places], atol=1e-6, rtol=0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 99))
+def test_a_product_depends_on_the_distance_alone(m: int, n: int, further: int, seed: int) -> None:
+    q, k = torch.randn(2, d_k, generator=torch.Generator().manual_seed(seed))
+    torch.testing.assert_close(at(q, m) @ at(k, n), at(q, m + further) @ at(k, n + further), atol=1e-5, rtol=0)
+    torch.testing.assert_close(at(q, m).norm(), q.double().norm(), atol=1e-5, rtol=0)
+
+
+def test_gradients_are_turned_back() -> None:
+    x = torch.randn(B, H, T, d_k, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(RotaryPositions(T, d_k).double(), x)
+
+
+def test_half_precision_is_turned_in_float32() -> None:
+    x, rotary = torch.randn(B, H, T, d_k).bfloat16(), RotaryPositions(T, d_k)
+    turned = rotary(x)
+    assert turned.dtype == torch.bfloat16
+    assert turned.equal(rotary(x.float()).bfloat16())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm_order", ["pre", "post"])
+def test_self_attention_knows_the_order_and_cross_attention_does_not(
+    build_model: Callable[..., Transformer], norm_order: str
+) -> None:
+    model, src = build_model(positions="rotary", norm_order=norm_order), torch.arange(1, 10)[None]
+    shuffle = torch.randperm(9)
+    assert not torch.allclose(model.encode(src[:, shuffle]), model.encode(src)[:, shuffle], atol=1e-3)
+    for module in model.modules():
+        if isinstance(module, RotaryPositions):
+            module.table.copy_(F.pad(torch.zeros(*module.table.shape[:2], 1), (1, 0), value=1))  # no angle at all
+    torch.testing.assert_close(model.encode(src[:, shuffle]), model.encode(src)[:, shuffle], atol=1e-5, rtol=0)
+    layers = list(model.decoder.layers)
+    assert all(layer.self_attn.rotary is not None and layer.cross_attn.rotary is None for layer in layers)
+
+
+@torch.no_grad()
+def test_a_target_that_stands_further_back_is_read_the_same(build_model: Callable[..., Transformer]) -> None:
+    """Where a sequence begins does not matter to self-attention, unlike with sinusoids."""
+    layer = build_model(positions="rotary").encoder.layers[0]
+    x, places = torch.randn(B, T, 16), torch.arange(T).expand(B, T)
+    torch.testing.assert_close(layer(x, None, places + 7), layer(x, None, places), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_a_model_reads_more_than_max_seq_len(build_model: Callable[..., Transformer]) -> None:
+    short, long = (build_model(positions="rotary", max_seq_len=length) for length in (4, 32))
+    src, tgt = torch.randint(1, 11, (2, 9)), torch.randint(1, 13, (2, 9))
+    assert short(src, tgt).equal(long(src, tgt))
