@@ -28,6 +28,8 @@ def why_not(model: dict[str, Any]) -> str | None:
         differing.append("attention_output_bias is False")
     if model["positions"] == "none":
         differing.append("it has no positions")
+    if model["positions"] == "rotary":
+        differing.append("positions are rotary")
     if model["activation"] == "swiglu":
         differing.append("activation is swiglu")
     # The first GPT knows no other width of the feed-forward network, and by `gelu` means an approximation.

@@ -76,6 +76,7 @@ def test_a_gpt_can_be_it(why_not: Callable[[dict[str, Any]], str | None], settin
         ({"attention_bias": False}, "attention_bias is False"),
         ({"attention_output_bias": False}, "attention_output_bias is False"),
         ({"positions": "none"}, "it has no positions"),
+        ({"positions": "rotary"}, "positions are rotary"),
         ({"activation": "swiglu"}, "activation is swiglu"),
         ({"norm_order": "post", "d_ff": 24}, "d_ff of a post-norm model is not 4 d_model"),
         ({"norm_order": "post", "activation": "gelu"}, "activation of a post-norm model is gelu"),

@@ -36,9 +36,14 @@ def multi_head(
     dropout: float = 0.0,
 ) -> MultiHeadAttention:
     """By default with d_k, d_v and d_model / num_heads = 4 all different, and all biases or none."""
-    sizes = {"d_model": D, "num_heads": num_heads, "d_k": d_k, "d_v": d_v}
     return MultiHeadAttention(
-        **sizes, bias=bias, output_bias=bias if output_bias is None else output_bias, dropout=dropout
+        d_model=D,
+        num_heads=num_heads,
+        d_k=d_k,
+        d_v=d_v,
+        bias=bias,
+        output_bias=bias if output_bias is None else output_bias,
+        dropout=dropout,
     )
 
 

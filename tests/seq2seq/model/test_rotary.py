@@ -69,8 +69,8 @@ def test_self_attention_knows_the_order_and_cross_attention_does_not(
         if isinstance(module, RotaryPositions):
             module.table.copy_(F.pad(torch.zeros(*module.table.shape[:2], 1), (1, 0), value=1))  # no angle at all
     torch.testing.assert_close(model.encode(src[:, shuffle]), model.encode(src)[:, shuffle], atol=1e-5, rtol=0)
-    layers = list(model.decoder.layers)
-    assert all(layer.self_attn.rotary is not None and layer.cross_attn.rotary is None for layer in layers)
+    turning = {name for name, module in model.named_modules() if isinstance(module, RotaryPositions)}
+    assert turning == {f"{stack}.layers.{i}.self_attn.rotary" for stack in ("encoder", "decoder") for i in range(2)}
 
 
 @torch.no_grad()
