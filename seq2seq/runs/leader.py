@@ -1,6 +1,6 @@
 """The leader of a run, the process that the user started: it begins or restores, announces, trains and saves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -204,9 +204,12 @@ class Leader:
         """Takes the best weights of another run."""
         checkpoint = source.find_checkpoint("best", warn=self.reporter.warn)
         description = read_description(checkpoint)
-        if description.model_config().without_dropout() != self.settings.model.without_dropout():
+        theirs, ours = description.model_config().without_dropout(), self.settings.model.without_dropout()
+        if theirs != ours:
+            (name, *_) = [name for name, value in asdict(theirs).items() if value != getattr(ours, name)]
             raise UsageError(
-                f"{source} is a model of other sizes than this configuration; see tfm info --run {source.quoted}"
+                f"{source} is another model than this configuration has: its {name} is {getattr(theirs, name)}, not"
+                f" {getattr(ours, name)}; see tfm info --run {source.quoted}"
             )
         check_tokenizer(self.prepared.tokenizer, description.tokenizer_sha256, source.tokenizer)
         load_weights(self.model, checkpoint, description.weights)

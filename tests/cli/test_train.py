@@ -160,7 +160,7 @@ def test_a_dry_run_of_a_run_that_has_begun(tfm: Tfm, corpus: Path) -> None:
     assert (corpus / "r" / "config.yaml").read_bytes() == before
     assert tfm(*command, "--dry-run", "--finish-in", 5).returncode == 2
     wider = tfm("train", *FILES, "--run", "new", "--init-from", "r", "--set", "model.d_model=32", "--dry-run")
-    assert wider.returncode == 2 and "is a model of other sizes" in error_of(wider)
+    assert wider.returncode == 2 and "its d_model is 16, not 32; see tfm info" in error_of(wider)
 
 
 @pytest.mark.parametrize(("ranks", "stops"), [(1, [2, 4]), (2, [4])])
@@ -410,9 +410,13 @@ def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tin
 def test_init_from_may_change_dropout_and_nothing_else(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
     flags = [*FILES, "--init-from", tiny_run, "--max-steps", 2]
     assert tfm("train", *flags, "--run", "a", "--set", "model.dropout=0.3").returncode == 0
-    done = tfm("train", *flags, "--run", "b", "--set", "model.d_ff=64")
-    assert done.returncode == 2
-    assert "of other sizes" in error_of(done)
+    for change, said in (
+        ("d_ff=64", "d_ff is 24, not 64"),
+        ("positions=rotary", "positions is sinusoidal, not rotary"),
+    ):
+        done = tfm("train", *flags, "--run", "b", "--set", f"model.{change}")
+        assert done.returncode == 2
+        assert f"is another model than this configuration has: its {said}" in error_of(done)
 
 
 def test_max_steps_holds_beside_max_time(tfm: Tfm, corpus: Path) -> None:
