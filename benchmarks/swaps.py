@@ -143,12 +143,12 @@ class _LiteralBlock(nn.Module):
         self.self_attn, self.self_attn_residual = layer.self_attn, layer.self_attn_residual
         self.feed_forward, self.feed_forward_residual = layer.feed_forward, layer.feed_forward_residual
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+    def forward(self, x: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
+        """(B, T, D) to (B, T, D); positions as in `EncoderLayer`."""
         real = mask[..., -1:, :]  # what the last position sees: all but padding
 
         def attend(attention: MultiHeadAttention, mask: Tensor, x: Tensor) -> Tensor:
-            return attention.attend(*attention.queries_keys_values(x), mask)
+            return attention.attend(*attention.queries_keys_values(x, positions), mask)
 
         x = self.self_attn_residual(x, partial(attend, self.self_attn, mask))
         x = self.second_residual(x, partial(attend, self.second_attn, real))

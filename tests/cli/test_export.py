@@ -92,6 +92,7 @@ def odd_run(
     flags = [flag for name, size in {**sizes, **layers}.items() for flag in ("--set", f"model.{name}={size}")]
     flags += ["--set", "tokenizer.vocab_size=300", "--set", "training.max_tokens_per_batch=32"]
     flags += ["--set", "training.validation_sentences=1", "--set", "decoding.beam_size=1"]
+    flags += ["--set", "model.positions=sinusoidal"]  # rotary ones need an even d_k
     done = forked("train", "--data", "train.tsv", "--run", "odd", "--max-steps", 1, *flags, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder / "odd", done.stderr.decode()
