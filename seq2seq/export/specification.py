@@ -90,11 +90,12 @@ def _activation(activation: Activation) -> tuple[Any, bool]:
 def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     stack.scale_embeddings = embedding.scale != 1
-    if config.positions != "rotary":
-        stack.position_encodings.encodings = _positions(embedding, config.positions)
+    table = _positions(embedding, config.positions)
+    if table is not None:
+        stack.position_encodings.encodings = table
 
 
-def _positions(embedding: Embedding, positions: Positions) -> Array:
+def _positions(embedding: Embedding, positions: Positions) -> Array | None:
     """The position vectors as a table: ours, never CTranslate2's own, whose sinusoids are arranged otherwise."""
     length, d_model = max(embedding.num_positions, MIN_POSITIONS), embedding.tokens.embedding_dim
     match positions:
@@ -103,7 +104,9 @@ def _positions(embedding: Embedding, positions: Positions) -> Array:
             return _array(embedding.positions.weight)
         case "sinusoidal":
             return _array(sinusoidal_positions(length, d_model))
-        case "rotary" | "none":
+        case "rotary":
+            return None  # `_attention` has them
+        case "none":
             return np.zeros((length, d_model), dtype=np.float32)
         case _:
             raise unknown("positions", positions)

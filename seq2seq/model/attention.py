@@ -114,7 +114,7 @@ class MultiHeadAttention(nn.Module):
         """Receives what each call computes; set by `recording`."""
 
     def keys_values(self, x: Tensor) -> KeysValues:
-        """Projects (B, S, D) to keys and values."""
+        """Projects (B, S, D) to keys and values, which are not turned."""
         return self._split(self.k_proj(x)), self._split(self.v_proj(x))
 
     def queries_keys_values(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, KeysValues]:

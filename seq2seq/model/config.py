@@ -147,6 +147,11 @@ class ModelConfig:
         return replace(self, dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
 
     @property
+    def num_positions(self) -> int:
+        """How many positions a sequence has. A decoder-only model reads a source and a target as one sequence."""
+        return self.max_seq_len * (2 if self.architecture == "decoder_only" else 1)
+
+    @property
     def key_size(self) -> int:
         """d_k, with its default filled in."""
         return self.d_k or self.d_model // self.num_heads

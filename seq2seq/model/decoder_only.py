@@ -32,8 +32,7 @@ class DecoderOnly(nn.Module):
         self.config = config
         self.pad_id = pad_id
         tokens = nn.Embedding(vocab_size, config.d_model)
-        # Source and target may each be `max_seq_len` long.
-        self.embedding = Embedding(tokens, config, num_positions=2 * config.max_seq_len)
+        self.embedding = Embedding(tokens, config)
         self.decoder = Encoder(config, config.num_decoder_layers)
         self.output_layer = Linear(config.d_model, vocab_size, bias=config.output_bias)
         if config.tie_embeddings:

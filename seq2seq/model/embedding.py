@@ -88,13 +88,12 @@ class Embedding(nn.Module):
     Args:
         tokens: The (V, D) table; shared with other modules if tied.
         config: Says whether to scale, and which positions to add.
-        num_positions: How many there are; `max_seq_len` if not given.
     """
 
-    def __init__(self, tokens: nn.Embedding, config: ModelConfig, num_positions: int | None = None) -> None:
+    def __init__(self, tokens: nn.Embedding, config: ModelConfig) -> None:
         super().__init__()
         self.tokens = tokens
-        self.num_positions = num_positions or config.max_seq_len
+        self.num_positions = config.num_positions
         self.positions = build_positions(config, self.num_positions)
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.dropout = Dropout(config.dropout)

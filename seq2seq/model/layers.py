@@ -59,10 +59,10 @@ def build_attention(config: ModelConfig, rotary: RotaryPositions | None = None) 
 
 
 def build_self_attention(config: ModelConfig) -> MultiHeadAttention:
-    """The same, which turns queries and keys if positions are rotary."""
+    """Attention that turns its queries and keys if positions are rotary."""
     match config.positions:
         case "rotary":
-            return build_attention(config, RotaryPositions(config.max_seq_len, config.key_size))
+            return build_attention(config, RotaryPositions(config.num_positions, config.key_size))
         case "sinusoidal" | "learned" | "none":
             return build_attention(config)
         case _:

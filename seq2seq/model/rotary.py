@@ -1,4 +1,7 @@
-"""Rotary positions: queries and keys are turned by where they stand (Su et al. 2021, "RoFormer", section 3.2)."""
+"""Rotary positions: queries and keys are turned by an angle that grows with the position (RoFormer, section 3.2).
+
+RoFormer is Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding".
+"""
 
 import torch
 from torch import Tensor, nn
@@ -7,9 +10,9 @@ from .embedding import sinusoidal_positions
 
 
 def rotations(length: int, d_k: int) -> Tensor:
-    """By what each pair of columns is turned: cosine and sine of pos / 10000^(2i / d_k).
+    """Cosine and sine of the angle pos / 10000^(2i / d_k), by which the i-th pair of columns is turned.
 
-    The angles are those of the paper's positional encoding, over the width of a head.
+    The paper's positional encoding has the same angles, with D in place of d_k.
 
     Args:
         length: Number of positions, counted from 0.
@@ -26,14 +29,14 @@ class RotaryPositions(nn.Module):
 
     A pair is a complex number, and to turn it is to multiply it by e^(i angle). The product of a query that is turned
     by m and a key that is turned by n depends on m - n, not on m and n themselves. Nothing is learned and nothing is
-    stored in checkpoints. What lies beyond the table is computed when it is asked for.
+    stored in checkpoints. A sequence that is longer than the table has its angles computed at each call.
     """
 
     table: Tensor
 
-    def __init__(self, max_seq_len: int, d_k: int) -> None:
+    def __init__(self, num_positions: int, d_k: int) -> None:
         super().__init__()
-        self.register_buffer("table", rotations(max_seq_len, d_k), persistent=False)
+        self.register_buffer("table", rotations(num_positions, d_k), persistent=False)
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """Queries or keys, turned.
@@ -49,7 +52,7 @@ class RotaryPositions(nn.Module):
         known, pairs, _ = self.table.shape
         table = self.table if length <= known else rotations(length, 2 * pairs).to(self.table)
         turns = table[:length] if positions is None else table[positions][:, None]  # (T, d_k/2, 2) or (B, 1, ..)
-        # Turned in float32 at least: complex numbers of half precision hardly exist.
+        # In float32 at least: torch has no complex numbers of bfloat16.
         wide = x.to(torch.promote_types(x.dtype, torch.float32)).unflatten(-1, (-1, 2)).contiguous()
         turned = torch.view_as_complex(wide) * torch.view_as_complex(turns)  # (B, H, T, d_k/2)
         return torch.view_as_real(turned).flatten(3).to(x.dtype)

@@ -206,7 +206,7 @@ class Leader:
         description = read_description(checkpoint)
         theirs, ours = description.model_config().without_dropout(), self.settings.model.without_dropout()
         if theirs != ours:
-            (name, *_) = [name for name, value in asdict(theirs).items() if value != getattr(ours, name)]
+            name = next(name for name, value in asdict(theirs).items() if value != getattr(ours, name))
             raise UsageError(
                 f"{source} is another model than this configuration has: its {name} is {getattr(theirs, name)}, not"
                 f" {getattr(ours, name)}; see tfm info --run {source.quoted}"

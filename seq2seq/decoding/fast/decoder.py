@@ -25,7 +25,10 @@ class Decoder:
         self._rotary = Rotary.of(model.tgt_embedding, config)
 
     def __call__(self, y: Tensor, position: int, past: Past, memory: Memory) -> Tensor:
-        """Embedded tokens (R, D) to hidden states (R, D); their keys and values are added to the past."""
+        """Embedded tokens (R, D), which stand at `position`, to hidden states (R, D).
+
+        Their keys and values are added to the past.
+        """
         turns = self._rotary.at(position)
         newest, queries, keys, values = past.next_position()
         for i, (self_attn, cross_attn, feed_forward) in enumerate(self.layers):

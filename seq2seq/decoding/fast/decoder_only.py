@@ -15,7 +15,7 @@ from ...model.decoder_only import DecoderOnly
 from ..search import SearchState
 from .decoder import attend_to_past
 from .state import FastState, Past
-from .weights import Embedding, EncoderLayer, Linear, Rotary, SelfAttention, final_norm, head_width
+from .weights import Embedding, EncoderLayer, Linear, Rotary, final_norm, head_width
 
 
 class Prompt:
@@ -124,21 +124,14 @@ class FastDecoderOnly:
         turns = self._rotary.of_sentences(size, length)
         kept: list[tuple[Tensor, Tensor]] = []
         for attn, feed_forward in self._layers:
-            k, v, q = self._project(attn, attn.norm.before(x), turns, size)
+            projected = attn.project(attn.norm.before(x), turns).view(3, size, length, self._heads, self._width)
+            k, v, q = projected.transpose(2, 3).unbind()  # (B, H, S, d) each
             kept.append((k.transpose(2, 3), v))
             weights = (q @ k.transpose(2, 3) + causal).softmax(dim=-1)  # (B, H, S, S)
             x = attn.norm.after(attn.out.add_to(x, (weights @ v).transpose(1, 2).reshape(x.size(0), -1)))
             x = feed_forward(x)
         keys, values = (torch.stack(tensors) for tensors in zip(*kept, strict=True))
         return FastState(Prompt(keys.contiguous(), values, bias, real.sum(dim=1)), self._past(size))
-
-    def _project(
-        self, attn: SelfAttention, x: Tensor, turns: Tensor | None, size: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys, values and queries of x (B * S, D), (B, H, S, d) each."""
-        projected = attn.project(x, turns).view(3, size, -1, self._heads, self._width).transpose(2, 3)
-        k, v, q = projected.unbind()
-        return k, v, q
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), the `position`-th after their prompts; returns logits (R, V)."""

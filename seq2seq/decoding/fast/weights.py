@@ -119,13 +119,13 @@ def _position_vectors(module: embedding.Embedding, positions: Positions) -> Tens
 
 
 class Rotary(NamedTuple):
-    """By what keys and queries are turned at each position: complex, (positions, 1, d/2). None if nothing is turned."""
+    """Complex numbers (positions, 1, d/2) that turn keys and queries by multiplication; None if nothing is turned."""
 
     table: Tensor | None
 
     @classmethod
     def of(cls, module: embedding.Embedding, config: ModelConfig) -> "Rotary":
-        """For as many positions as one side has."""
+        """The numbers of all positions of the module."""
         match config.positions:
             case "rotary":
                 table = torch.view_as_complex(rotations(module.num_positions, config.key_size).to(module.tokens.weight))
@@ -137,11 +137,11 @@ class Rotary(NamedTuple):
                 raise unknown("positions", config.positions)
 
     def at(self, positions: int | Tensor) -> Tensor | None:
-        """Of one position, (1, d/2), or of the positions (R,), (R, 1, d/2)."""
+        """The numbers of one position, (1, d/2), or of the positions (R,), (R, 1, d/2)."""
         return None if self.table is None else self.table[positions]
 
     def of_sentences(self, size: int, length: int) -> Tensor | None:
-        """Of so many sentences of one length, (B * S, 1, d/2)."""
+        """The numbers of all tokens of `size` sentences, each of `length` tokens, (B * S, 1, d/2)."""
         return None if self.table is None else self.table[:length].repeat(size, 1, 1)
 
 

@@ -54,7 +54,8 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
     fast = FastTransformer(model)
     state = fast.encode(SRC)
     stepwise = torch.stack([fast(targets[:, i], i, state).clone() for i in range(40)], dim=1)
-    torch.testing.assert_close(stepwise, model(SRC, targets), atol=5e-5, rtol=1e-5)
+    rounding = 5e-5 if model.config.positions == "rotary" else 2e-5
+    torch.testing.assert_close(stepwise, model(SRC, targets), atol=rounding, rtol=1e-5)
 
 
 @torch.no_grad()
