@@ -27,7 +27,7 @@ PRESETS = (
     Preset("toy-decoder", "the same, by a decoder-only model", "4 min", "95 % exactly right, or more"),
     Preset("toy-text", "a language model of its English side", "6 min", "95 % grammatical with --top-p 0.9, or more"),
     Preset("toy-encoder", "vectors of its sentences", "1 min", _NOT_MEASURED),
-    Preset("pairs", "your pairs, up to 50,000", "20 to 80 min", "55 BLEU on documentation"),
+    Preset("pairs", "your pairs, up to 50,000", "20 to 80 min", "60 BLEU on documentation"),
     Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes"),
     Preset("pairs-1m", "your pairs, 300,000 and more", "a GPU", _NOT_MEASURED),
     Preset("multi30k", "20,000 to 50,000 short sentences", "20 min", "40 BLEU, English-German"),
