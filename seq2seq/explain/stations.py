@@ -560,7 +560,7 @@ def _decoder_layer(sizes: Sizes) -> Iterator[Station]:
     if pre:
         yield _norm_before(sizes, f"{own}_residual", part, "tgt", "self-attention")
     for station in _self_attention(sizes, own, part, "tgt", "causal"):
-        if station.id.endswith(("-mask", "-weights", "-out")):
+        if station.id.endswith(("-rotary", "-mask", "-weights", "-out")):
             yield replace(station, title=f"Masked self-attention: {station.title[0].lower()}{station.title[1:]}")
     yield _residual(sizes, f"{own}_residual", part, "tgt", own, "self-attention")
     if pre:

@@ -123,7 +123,10 @@ class ModelConfig:
         if not problems and self.positions == "sinusoidal" and self.d_model % 2:
             problems.append(f"d_model must be even for sinusoidal positions, but is {self.d_model}")
         if not problems and self.positions == "rotary" and self.key_size % 2:
-            problems.append(f"d_k must be even for rotary positions, but is {self.key_size}")
+            problems.append(
+                f"d_k must be even for rotary positions, but is {self.key_size}"
+                f" (set d_k={self.key_size + 1}, or positions=sinusoidal)"
+            )
         if problems:
             raise ValueError("\n".join(problems))
 

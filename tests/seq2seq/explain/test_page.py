@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -129,9 +130,12 @@ def test_the_script_is_a_script(tmp_path: Path) -> None:
     assert node(["--check", str(tmp_path / "page.js")], return_completed_process=True).returncode == 0
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 @pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_every_array_that_a_view_names_is_there(tmp_path: Path, tokenizer: Tokenizer, architecture: Any) -> None:
-    config = ModelConfig(**SMALL, **layers_of(architecture), architecture=architecture)
+def test_every_array_that_a_view_names_is_there(
+    tmp_path: Path, tokenizer: Tokenizer, architecture: Any, positions: Any
+) -> None:
+    config = ModelConfig(**SMALL, **layers_of(architecture), architecture=architecture, positions=positions)
     run = write_run(tmp_path / "run", tokenizer, config, steps=(10, 20))
     data, arrays = read_page(page_of(run, with_checkpoints=architecture != "encoder_only"))
     named = [(view, name) for one in data["stations"] for view in one["views"] if (name := view["array"])]
@@ -166,17 +170,20 @@ def test_questions_are_asked_at_stations_that_there_are(html: str) -> None:
 
 
 def test_formulas_are_mathml_that_browsers_know() -> None:
-    for architecture in get_args(Architecture):
-        for order in get_args(NormOrder):
-            for activation in get_args(Activation):
-                config = ModelConfig(
-                    **SMALL, **layers_of(architecture), architecture=architecture, norm_order=order,
-                    activation=activation,
-                )  # fmt: skip
-                for station in stations_of(config):
-                    if station.formula:
-                        drawn = mathml(station.formula)
-                        assert drawn.startswith("<math") and "\\" not in drawn, station.formula
+    kinds = product(get_args(Architecture), get_args(NormOrder), get_args(Activation), get_args(Positions))
+    for architecture, order, activation, positions in kinds:
+        config = ModelConfig(
+            **SMALL,
+            **layers_of(architecture),
+            architecture=architecture,
+            norm_order=order,
+            activation=activation,
+            positions=positions,
+        )
+        for station in stations_of(config):
+            if station.formula:
+                drawn = mathml(station.formula)
+                assert drawn.startswith("<math") and "\\" not in drawn, station.formula
 
 
 def stations_of(config: ModelConfig) -> Any:

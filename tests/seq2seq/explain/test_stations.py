@@ -9,7 +9,7 @@ from helpers.explained import SMALL, layers_of
 
 from tfm.seq2seq.explain.stations import TITLES, Sizes, Station, stations
 from tfm.seq2seq.model import ModelConfig
-from tfm.seq2seq.model.config import Architecture
+from tfm.seq2seq.model.config import Architecture, Positions
 
 ROOT = Path(__file__).parents[3]
 
@@ -20,9 +20,11 @@ def walk(**settings: object) -> list[Station]:
     return stations(Sizes(config, {"src": 5, "tgt": 6, "seq": 11}, 300, has_checkpoints=True))
 
 
+@pytest.mark.parametrize("positions", get_args(Positions))
 @pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_each_station_names_code_that_there_is(architecture: str) -> None:
-    for station in walk(architecture=architecture):
+def test_each_station_names_code_and_sources_that_there_are(architecture: str, positions: str) -> None:
+    for station in walk(architecture=architecture, positions=positions):
+        assert {key for key, _ in station.sources} <= set(TITLES), station.id
         file, name = station.code
         assert (ROOT / file).is_file(), station.id
         value = importlib.import_module("tfm." + file.removesuffix(".py").replace("/", "."))
@@ -34,9 +36,6 @@ def test_the_texts_are_those_of_the_documentation() -> None:
     documented = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
     for key in set(TITLES) - {"Paper", "Su 2021", "Wu 2016"}:
         assert f"| [{key}] |" in documented
-    for architecture in get_args(Architecture):
-        for station in walk(architecture=architecture):
-            assert {key for key, _ in station.sources} <= set(TITLES), station.id
 
 
 def plain(**settings: object) -> str:

@@ -41,6 +41,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     "heads wider than d_model / H": {"d_k": 12, "d_v": 12},
     "wide keys, narrow values": {"d_k": 11, "d_v": 3},
     "narrow keys, wide values": {"d_k": 3, "d_v": 8},
+    **{
+        f"rotary positions, d_k {d_k} and d_v {d_v}": {"positions": "rotary", "d_k": d_k, "d_v": d_v}
+        for d_k, d_v in ((4, 7), (6, 2), (12, 12))
+    },
     "much at once": {
         "norm_order": "pre",
         "activation": "swiglu",

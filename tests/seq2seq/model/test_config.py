@@ -123,7 +123,9 @@ def test_sinusoids_come_in_pairs() -> None:
     assert problems(d_model=9, num_heads=3) == ["d_model must be even for sinusoidal positions, but is 9"]
     assert ModelConfig(d_model=9, num_heads=3, positions="learned")
     assert ModelConfig(d_model=9, num_heads=3, positions="none")
-    assert problems(d_model=9, num_heads=3, positions="rotary") == ["d_k must be even for rotary positions, but is 3"]
+    assert problems(d_model=9, num_heads=3, positions="rotary") == [
+        "d_k must be even for rotary positions, but is 3 (set d_k=4, or positions=sinusoidal)"
+    ]
     assert ModelConfig(d_model=9, num_heads=3, d_k=4, positions="rotary")
 
 

@@ -79,6 +79,7 @@ def test_a_target_that_stands_further_back_is_read_the_same(build_model: Callabl
     layer = build_model(positions="rotary").encoder.layers[0]
     x, places = torch.randn(B, T, 16), torch.arange(T).expand(B, T)
     torch.testing.assert_close(layer(x, None, places + 7), layer(x, None, places), atol=1e-5, rtol=0)
+    assert not torch.allclose(layer(x, None, places * 2), layer(x, None, places), atol=1e-3)
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ CHOICES: list[dict[str, Any]] = [
     {"attention_bias": False},
     {"output_bias": True, "tie_embeddings": False, "scale_embeddings": False},
     {"d_k": 3, "d_v": 7},
+    *({"positions": "rotary", "d_k": d_k, "d_v": d_v} for d_k, d_v in ((4, 7), (6, 2))),
 ]
 SRC = torch.tensor([[5, 6, 7, 8, 3, 0, 0], [9, 4, 3, 0, 0, 0, 0], [4, 5, 6, 7, 8, 9, 3]])
 
