@@ -1,6 +1,7 @@
 """The self-tests of a model: a sound one passes all of them, and each turns red when what it is for is broken."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,18 @@ def test_a_model_that_has_learned_nothing_does_not_use_its_source(
     found = results(model, tokenizer, pairs)
     assert [name for name, one in found.items() if not one.passed] == ["source"]
     assert "the loss is " in found["source"].found
+
+
+def test_rotary_positions_are_switched_off_where_order_must_not_matter(
+    models: Models, tokenizer: Tokenizer, pairs: list[tuple[str, str]]
+) -> None:
+    both, encoder = (replace(models[name].config, positions="rotary") for name in ("encoder_decoder", "encoder_only"))
+    size = len(tokenizer.tgt)
+    for rotary in (
+        Transformer(both, src_vocab_size=size, tgt_vocab_size=size, shared_vocab=True),
+        EncoderOnly(encoder, vocab_size=size),
+    ):
+        assert results(rotary.eval(), tokenizer, pairs)["order"].passed
 
 
 def test_numbers_that_are_none_fail(models: Models, tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> None:
