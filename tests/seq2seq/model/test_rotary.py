@@ -29,6 +29,12 @@ def test_it_multiplies_by_the_matrices_of_the_paper() -> None:
     torch.testing.assert_close(RotaryPositions(4, d_k)(x).double(), expected, atol=1e-6, rtol=0)  # beyond the table
 
 
+def test_its_gradient_is_that_of_finite_differences() -> None:
+    rotary, x = RotaryPositions(T, d_k).double(), torch.randn(B, T, H, d_k).double().transpose(1, 2).requires_grad_()
+    assert torch.autograd.gradcheck(rotary, x)
+    assert torch.autograd.gradcheck(rotary, (x, torch.randint(T, (B, T))))
+
+
 def test_positions_may_be_given_for_each_sentence() -> None:
     x, rotary = torch.randn(B, H, T, d_k), RotaryPositions(T, d_k)
     assert rotary(x, torch.arange(T).expand(B, T)).equal(rotary(x))
