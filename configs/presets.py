@@ -30,10 +30,10 @@ PRESETS = (
     Preset("pairs", "your pairs, up to 50,000", "20 to 80 min", "60 BLEU on documentation"),
     Preset("pairs-100k", "your pairs, 50,000 to 300,000", "3 to 4 h", "42 BLEU on Tatoeba after 20 minutes"),
     Preset("pairs-1m", "your pairs, 300,000 and more", "a GPU", _NOT_MEASURED),
-    Preset("multi30k", "20,000 to 50,000 short sentences", "20 min", "41 BLEU, English-German"),
+    Preset("multi30k", "20,000 to 50,000 short sentences", "20 to 25 min", "41 BLEU, English-German"),
     Preset("multi30k-best", "the same, if you have an hour more", "50 to 90 min", "41 BLEU; 62 English-French"),
-    Preset("multi30k-decoder", "the same, by a decoder-only model", "21 min", "40 BLEU, English-German"),
-    Preset("multi30k-encoder", "vectors of your sentences, from pairs", "20 min", "95 % find their translation"),
+    Preset("multi30k-decoder", "the same, by a decoder-only model", "20 to 26 min", "40 BLEU, English-German"),
+    Preset("multi30k-encoder", "vectors of your sentences, from pairs", "14 to 20 min", "95 % find their translation"),
     Preset(
         "text-100k",
         "a language model of some 100,000 lines",
