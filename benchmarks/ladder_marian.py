@@ -2,9 +2,9 @@
 
 The sizes are those that Araabi and Monz (2020) propose for 5,000 pairs, as far as they carry over: few layers, few
 heads, narrow feed-forward layers, a small BPE vocabulary, much dropout, also of activations, and strong smoothing of
-the labels. What the paper leaves to the user has the best settings known for a CPU (training.py): bf16, fused AdamW,
-batches of similar lengths. The rate rises for `--warmup` updates and falls to zero with the time, as in transformers'
-own Trainer, so that it is right for any number of minutes.
+the labels. What the paper leaves to the user has the best settings known for a CPU (training.py): bf16 where the
+processor computes it, fused AdamW, batches of similar lengths. The rate rises for `--warmup` updates and falls to zero
+with the time, as in transformers' own Trainer, so that it is right for any number of minutes.
 """
 
 import argparse
@@ -40,11 +40,17 @@ def epochs(pairs: list[Pair], tokens: int, seed: int) -> Iterator[list[Pair]]:
         yield from batches
 
 
+def computes_bf16() -> bool:
+    """Whether this processor has instructions for it; without them bf16 is some ten times slower than fp32."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16"))
+
+
 def loss_of(model: Any, batch: list[Pair], label_smoothing: float) -> Tensor:
     """Mean over the target pieces."""
     input_ids = pad([[*src, EOS_ID] for src, _ in batch], PAD_ID)
     labels = pad([[*tgt, EOS_ID] for _, tgt in batch], IGNORE)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=computes_bf16()):
         logits = model(
             input_ids=input_ids,
             attention_mask=(input_ids != PAD_ID).long(),
