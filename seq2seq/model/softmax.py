@@ -32,9 +32,9 @@ class ShortRowSoftmax(torch.autograd.Function):
     """The formula as it stands, in operations that run over the whole tensor at once.
 
     torch's kernel takes one row at a time, and a row of 15 scores fills no vector register of AVX-512: it spends some
-    ten times as long. Here the row sums come from a product with a matrix of ones, which leaves them in every column, where
-    dividing by them needs no broadcasting either. Where exp without subtracting the maximum first would leave the
-    range of floating point, torch's kernel takes over.
+    ten times as long. Here the row sums come from a product with a matrix of ones, which leaves them in every column,
+    where dividing by them needs no broadcasting either. Where exp without subtracting the maximum first would leave
+    the range of floating point, torch's kernel takes over.
     """
 
     @staticmethod
