@@ -1,40 +1,30 @@
 """Softmax over short rows, as attention between sentences needs it, at the speed of a CPU's vector units."""
 
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-SHORT_ROW, SHORT_ROW_AVX2 = 64, 8
-"""Rows below this length are for `ShortRowSoftmax`; torch's own kernel is as fast from here on, or faster.
-
-With AVX2 a vector register holds eight numbers, and torch's kernel is two to three times as fast from eight on.
-"""
+SHORT_ROW = 64
+"""Rows below this length are for `ShortRowSoftmax`; torch's own kernel is as fast from here on."""
 _SMALLEST_SUM, _LARGEST_SUM = 1e-30, 1e30
 
 
 def softmax(scores: Tensor) -> Tensor:
     """softmax over the last dimension, exp(s_i) / sum_j exp(s_j) ([Peng 2023], appendix)."""
-    if scores.device.type == "cpu" and 1 < scores.size(-1) < short_row():
+    if scores.device.type == "cpu" and 1 < scores.size(-1) < SHORT_ROW:
         weights: Tensor = ShortRowSoftmax.apply(scores)  # pyright: ignore[reportAssignmentType]
         return weights
     return scores.softmax(dim=-1)
 
 
-@cache
-def short_row() -> int:
-    """The length below which a row is short on this processor."""
-    return SHORT_ROW_AVX2 if torch.backends.cpu.get_cpu_capability() == "AVX2" else SHORT_ROW
-
-
 class ShortRowSoftmax(torch.autograd.Function):
     """The formula as it stands, in operations that run over the whole tensor at once.
 
-    torch's kernel takes one row at a time, and a row of 15 scores fills no vector register of AVX-512: it spends some
-    ten times as long. Here the row sums come from a product with a matrix of ones, which leaves them in every column,
-    where dividing by them needs no broadcasting either. Where exp without subtracting the maximum first would leave
-    the range of floating point, torch's kernel takes over.
+    torch's kernel takes one row at a time, and a row of 15 scores fills no vector register: it spends some ten times
+    as long. Here the row sums come from a product with a matrix of ones, which leaves them in every column, where
+    dividing by them needs no broadcasting either. Where exp without subtracting the maximum first would leave the
+    range of floating point, torch's kernel takes over.
     """
 
     @staticmethod

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tfm.seq2seq.model.softmax import SHORT_ROW, SHORT_ROW_AVX2, ShortRowSoftmax, short_row, softmax
+from tfm.seq2seq.model import softmax as softmax_module
+from tfm.seq2seq.model.softmax import SHORT_ROW, softmax
 
 
 def values_and_gradients(function: object, scores: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,7 +32,7 @@ def test_equals_torch(rows: int, length: int, spread: float, masked: bool, seed:
     if masked:
         scores[..., length // 2 + 1 :] = float("-inf")
     grad = torch.randn(2, rows, length, generator=generator)
-    fast = values_and_gradients(ShortRowSoftmax.apply, scores, grad)
+    fast = values_and_gradients(softmax, scores, grad)
     plain = values_and_gradients(lambda x: x.softmax(dim=-1), scores, grad)
     for one, other in zip(fast, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
@@ -40,34 +41,22 @@ def test_equals_torch(rows: int, length: int, spread: float, masked: bool, seed:
 @pytest.mark.parametrize("shift", [-1000.0, -95.0, 89.0, 1000.0])
 def test_scores_beyond_the_range_of_exp(shift: float) -> None:
     scores = torch.randn(3, 7) + torch.tensor([[0.0], [shift], [0.0]])
-    torch.testing.assert_close(ShortRowSoftmax.apply(scores), scores.softmax(dim=-1), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(softmax(scores), scores.softmax(dim=-1), rtol=1e-5, atol=1e-6)
 
 
 def test_not_a_number_stays_one() -> None:
     scores = torch.randn(3, 7)
     scores[1, 2] = float("nan")
-    weights = ShortRowSoftmax.apply(scores)
-    assert isinstance(weights, Tensor)
-    assert weights[1].isnan().all()
+    assert softmax(scores)[1].isnan().all()
 
 
 def test_bf16_is_within_its_rounding() -> None:
     scores = torch.randn(50, 15) * 3
-    weights = ShortRowSoftmax.apply(scores.bfloat16())
-    assert isinstance(weights, Tensor)
-    assert (weights.float() - scores.softmax(dim=-1)).abs().max() < 0.02
+    expected = scores.softmax(dim=-1)
+    assert (softmax(scores.bfloat16()).float() - expected).abs().max() < 0.02
 
 
-@pytest.mark.parametrize(
-    ("capability", "length"), [("AVX2", SHORT_ROW_AVX2), ("AVX512", SHORT_ROW), ("NO AVX", SHORT_ROW)]
-)
-def test_how_long_a_short_row_is(monkeypatch: pytest.MonkeyPatch, capability: str, length: int) -> None:
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert short_row.__wrapped__() == length
-
-
-@pytest.mark.parametrize("is_short", [True, False])
-def test_long_rows_are_torchs(monkeypatch: pytest.MonkeyPatch, is_short: bool) -> None:
-    scores, taken = torch.randn(2, short_row() - is_short), torch.ones(1)
-    monkeypatch.setattr(ShortRowSoftmax, "apply", lambda _: taken)
-    assert softmax(scores).equal(taken if is_short else scores.softmax(dim=-1))
+def test_long_rows_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax_module, "ShortRowSoftmax", None)
+    scores = torch.randn(2, SHORT_ROW)
+    assert softmax(scores).equal(scores.softmax(dim=-1))
