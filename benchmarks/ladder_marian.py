@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from common import BenchmarkError, read_lines, report_errors, say
+from common import BenchmarkError, processor_flags, read_lines, report_errors, say
 from ladder_peer import BEAM_SIZE, UNK_ID, peer_parser, print_figures, train_vocabulary
 from marian import build_marian
 from torch import Tensor
@@ -23,6 +23,8 @@ from train_marian import BOS_ID, EOS_ID, IGNORE, PAD_ID, pad
 
 MAX_LENGTH = 256
 """Positions; longer pairs are left out of training, longer sources are cut."""
+BF16_INSTRUCTIONS = {"amx_bf16", "avx512_bf16"}
+"""A processor that has neither computes bf16 some ten times slower than fp32."""
 Pair = tuple[list[int], list[int]]
 
 
@@ -40,17 +42,11 @@ def epochs(pairs: list[Pair], tokens: int, seed: int) -> Iterator[list[Pair]]:
         yield from batches
 
 
-def computes_bf16() -> bool:
-    """Whether this processor has instructions for it; without them bf16 is some ten times slower than fp32."""
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16"))
-
-
-def loss_of(model: Any, batch: list[Pair], label_smoothing: float) -> Tensor:
+def loss_of(model: Any, batch: list[Pair], label_smoothing: float, bf16: bool) -> Tensor:
     """Mean over the target pieces."""
     input_ids = pad([[*src, EOS_ID] for src, _ in batch], PAD_ID)
     labels = pad([[*tgt, EOS_ID] for _, tgt in batch], IGNORE)
-    with torch.autocast("cpu", torch.bfloat16, enabled=computes_bf16()):
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         logits = model(
             input_ids=input_ids,
             attention_mask=(input_ids != PAD_ID).long(),
@@ -68,6 +64,7 @@ def train(model: Any, pairs: list[Pair], options: argparse.Namespace) -> int:
         model.parameters(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=1e-4, fused=True
     )
     model.train()
+    bf16 = not BF16_INSTRUCTIONS.isdisjoint(processor_flags())
     start, step = time.monotonic(), 0
     for batch in epochs(pairs, options.tokens, options.seed):
         passed = (time.monotonic() - start) / (60 * options.minutes)
@@ -77,7 +74,7 @@ def train(model: Any, pairs: list[Pair], options: argparse.Namespace) -> int:
         for group in optimizer.param_groups:
             group["lr"] = options.learning_rate * min(step / options.warmup, 1) * (1 - passed)
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model, batch, options.label_smoothing)
+        loss = loss_of(model, batch, options.label_smoothing, bf16)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
