@@ -7,7 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.configs import load_config, merge, parse_config
-from tfm.configs.recipe import MAX_DROPOUT, MAX_VOCAB_SIZE, MIN_DROPOUT, MIN_VOCAB_SIZE, UPDATES, dropout, recipe
+from tfm.configs.recipe import (
+    BATCH_TOKENS,
+    BATCH_TOKENS_OF_LONG_LINES,
+    MAX_DROPOUT,
+    MAX_VOCAB_SIZE,
+    MIN_DROPOUT,
+    MIN_VOCAB_SIZE,
+    UPDATES,
+    batch_tokens,
+    dropout,
+    recipe,
+)
 from tfm.data.size import CorpusSize
 
 LONG = CorpusSize(5_000, 754_000, 854_000, 130)
@@ -28,8 +39,20 @@ def chosen(size: CorpusSize) -> dict[str, float]:
 
 
 def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() -> None:
-    assert chosen(LONG) == {"vocab_size": 8000, "dropout": 0.2, "max_steps": UPDATES}
-    assert chosen(SHORT) == {"vocab_size": 5000, "dropout": 0.3, "max_steps": UPDATES}
+    assert chosen(LONG) == {"vocab_size": 8000, "dropout": 0.2, "max_tokens_per_batch": 1536, "max_steps": UPDATES}
+    assert chosen(SHORT) == {"vocab_size": 5000, "dropout": 0.3, "max_tokens_per_batch": 2048, "max_steps": UPDATES}
+
+
+def test_the_reason_of_dropout_counts_the_pairs_that_the_batches_hold() -> None:
+    # 1,900 updates of 3,800 pieces show 213,500 pieces 34 times; long lines come in batches of three quarters.
+    reasons = {choice.key: choice.reason for choice in recipe(LONG)}
+    assert reasons["dropout"] == "dropout 0.2: 1,900 updates show each pair about 25 times to the model"
+    assert reasons["max_tokens_per_batch"] == "batches of 1,536 tokens: a line has about 43 pieces"
+
+
+def test_batches_are_smaller_from_a_length_of_line_on() -> None:
+    sizes = [CorpusSize(100, 9_000, letters, 90) for letters in (11_900, 12_000)]
+    assert [batch_tokens(size) for size in sizes] == [BATCH_TOKENS, BATCH_TOKENS_OF_LONG_LINES]
 
 
 def test_a_script_of_many_characters_gets_pieces_for_them() -> None:
