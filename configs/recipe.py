@@ -93,7 +93,7 @@ def max_updates(pairs: int) -> int:
 
 
 def batch_tokens(corpus: CorpusSize) -> int:
-    """Fewer for long lines: as many updates of them teach as much, in less time. With short lines BLEU is lower then."""
+    """Fewer for long lines: as many updates teach as much then, in less time. With short lines BLEU would be lower."""
     return BATCH_TOKENS if _pieces_a_line(corpus) < LONG_LINES else BATCH_TOKENS_OF_LONG_LINES
 
 
