@@ -15,7 +15,7 @@ PAIRS = 5_000
 GROWTH = 0.55
 """With r times the pairs, there are r ** 0.55 times the updates: 3.1 times for eight times the pairs."""
 BATCH_TOKENS = 2_048
-"""Of the preset `pairs`."""
+"""Most tokens of a batch of the preset `pairs`: a full batch."""
 PIECES_PER_UPDATE = 3_800
 """Target pieces of an update of two such batches, without padding."""
 LONG_LINES = 30
@@ -105,7 +105,7 @@ def dropout(epochs: float) -> float:
     """More for pairs that are seen more often: 0.1 for 20 times, 0.2 for 40, 0.3 for 80, in steps of 0.05.
 
     Args:
-        epochs: How often, were all batches of `BATCH_TOKENS`. Smaller ones leave dropout as it is.
+        epochs: How often full batches would show a pair. Smaller batches leave dropout as it is.
     """
     rate = round(0.1 * math.log2(max(epochs, 1) / FEW_EPOCHS) / 0.05) * 0.05
     return round(min(max(rate, MIN_DROPOUT), MAX_DROPOUT), 2)

@@ -52,6 +52,7 @@ def test_the_reason_of_dropout_counts_the_pairs_that_the_batches_hold() -> None:
 
 def test_batches_are_smaller_from_a_length_of_line_on() -> None:
     sizes = [CorpusSize(100, 9_000, letters, 90) for letters in (11_900, 12_000)]
+    assert load_config("pairs")["training"]["max_tokens_per_batch"] == BATCH_TOKENS
     assert [batch_tokens(size) for size in sizes] == [BATCH_TOKENS, BATCH_TOKENS_OF_LONG_LINES]
 
 
