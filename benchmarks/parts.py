@@ -87,7 +87,7 @@ class Bench:
         """What `tfm train` would put together, but that the part is swapped before the optimizer sees the model."""
         settings = preset(name)
         config = replace(settings.training, seed=seed, max_steps=self.steps, max_tokens_per_batch=TOKENS)
-        description = describe_model(settings, self.prepared.tokenizer)
+        description = describe_model(settings, self.prepared.tokenizer, self.prepared.train.facts)
         seed_torch(config.seed, "weights")
         model = build_model(description)
         VARIANTS[name](model)

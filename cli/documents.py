@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from ..data.documents.document import Document
 from ..data.errors import Interrupted
 from ..data.files import BinaryOutputFile
+from ..seq2seq.decoding.config import CHUNK_TEXTS
 from .console import Console
 from .faults import Faults
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
-
-CHUNK_TEXTS = 200
-"""Texts translated together: few enough for a bar that moves."""
 
 
 def translate_document(

@@ -16,11 +16,13 @@ from .options import (
     Json,
     LengthPenalty,
     NoRepeatNgramSize,
+    Repair,
     Run,
     Src,
     SrcColumn,
     TgtColumn,
     named_columns,
+    to_repair,
 )
 
 
@@ -47,6 +49,7 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
     glossary: GlossaryFile = None,
+    repair: Repair = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
@@ -102,6 +105,7 @@ def evaluate(
         "--length-penalty": length_penalty,
         "--no-repeat-ngram-size": no_repeat_ngram_size,
         "--glossary": glossary,
+        "--repair": repair,
         "--output": output,
         "--examples": examples or None,
     }
@@ -162,6 +166,7 @@ def evaluate(
             length_penalty=length_penalty,
             no_repeat_ngram_size=no_repeat_ngram_size,
             glossary=terms,
+            repair=to_repair(repair),
             device=device,
             warn=console.warn,
             on_done=bar.update,

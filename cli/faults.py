@@ -1,4 +1,4 @@
-"""What translations lack of their sources: placeholders, and terms of a glossary. Said when all is translated."""
+"""What is wrong with translations: placeholders, terms, text that the vocabulary lacks. Said when all is translated."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,8 +22,11 @@ class Faults:
 
     def __init__(self, place: str = "line") -> None:
         self._place = place
-        self._placeholders: list[str] = []
-        self._terms: list[str] = []
+        self._found: dict[str, list[str]] = {
+            "with other placeholders than the source": [],
+            "without a term of the glossary": [],
+            "of text that the vocabulary does not know": [],
+        }
 
     def note(self, translations: Sequence["Translation"], first: int, texts: Sequence[str] = ()) -> None:
         """Looks at translations.
@@ -35,18 +38,17 @@ class Faults:
         """
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
-            if different := Differences(one.lost, one.added):
-                self._placeholders.append(f"{place} {different}")
-            if one.missed:
-                self._terms.append(f"{place} {in_short(one.missed, ', ')}")
+            different = str(Differences(one.lost, one.added, one.glued))
+            unknown = one.unknown and f"{in_short(one.unknown, ' ')} ({100 * one.unknown_share:.0f} % of it)"
+            for faults, what in zip(
+                self._found.values(), (different, in_short(one.missed, ", "), unknown), strict=True
+            ):
+                if what:
+                    faults.append(f"{place} {what}")
 
     def report(self, console: Console) -> None:
         """Warns of what was found."""
-        kinds = (
-            (self._placeholders, "with other placeholders than the source"),
-            (self._terms, "without a term of the glossary"),
-        )
-        for faults, what in kinds:
+        for what, faults in self._found.items():
             if faults:
                 many = f"{len(faults):,} translation{'' if len(faults) == 1 else 's'}"
                 console.warn(f"{many} {what}: {in_short(faults, '; ', longest=LONGEST)}")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -80,12 +80,25 @@ GlossaryFile = Annotated[
         help="Lines of term<TAB>translation: where the source has the term, the output gets the translation.",
     ),
 ]
+Repair = Annotated[
+    Literal["on", "off"] | None,
+    typer.Option(
+        "--repair",
+        help="Search once more for outputs that lose placeholders or repeat themselves. [default: on; for repetitions "
+        "off where the training targets repeat themselves, see tfm info]",
+    ),
+]
 Temperature = Annotated[float | None, typer.Option(metavar="T", help="Below 1 safer, above 1 wilder.")]
 TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likeliest pieces.")]
 TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
+
+
+def to_repair(given: Literal["on", "off"] | None) -> bool | None:
+    """What `--repair` says; None where the run decides."""
+    return None if given is None else given == "on"
 
 
 def named_columns(src_column: str | None, tgt_column: str | None) -> dict[str, str]:

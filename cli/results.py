@@ -80,8 +80,15 @@ def _print(result: TestResult) -> None:
     for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
         if kept.total:
             print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
-    if result.looped:
-        print(f"loops: {result.looped:,} of {sentences:,} outputs repeated themselves, and were searched once more")
+    counts = {
+        "repeated themselves": result.looped,
+        "searched for once more and replaced": result.repaired,
+        "written anew for a term of the glossary": result.constrained,
+        "of text that the vocabulary does not know": result.unknown,
+    }
+    for what, count in counts.items():
+        if count:
+            print(f"{count:,} of {sentences:,} outputs {what}")
 
 
 def _sentence(row: int, test_set: TestSet, result: TestResult) -> dict[str, Any]:
@@ -115,4 +122,7 @@ def _as_dict(result: TestResult) -> dict[str, Any]:
         "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
         "looped": result.looped,
+        "repaired": result.repaired,
+        "constrained": result.constrained,
+        "unknown": result.unknown,
     }

@@ -18,6 +18,7 @@ from .options import (
     Json,
     LengthPenalty,
     NoRepeatNgramSize,
+    Repair,
     Run,
     Seed,
     SrcColumn,
@@ -30,9 +31,6 @@ from .options import (
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
     from .console import Console
-
-CHUNK_LINES = 200
-"""Lines of a file translated together: few enough for a bar that moves, and to lose little when interrupted."""
 
 
 def translate(
@@ -68,6 +66,7 @@ def translate(
     seed: Seed = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
     glossary: GlossaryFile = None,
+    repair: Repair = None,
     attention: Annotated[
         Path | None,
         typer.Option(
@@ -102,7 +101,7 @@ def translate(
     from .faults import Faults
     from .libraries import importing
     from .lines import line_chunks, write_results
-    from .options import data_settings
+    from .options import data_settings, to_repair
     from .runs import find_run
     from .sampling import make_sample
 
@@ -117,6 +116,7 @@ def translate(
     _check_search_flags(sample, drawing, searching, n_best, glossary)
     sampling = make_sample(drawing, n_best) if sample else None
     terms = Glossary.load(glossary) if glossary else None
+    once_more = to_repair(repair)
     document = None
     check_attention(attention, [input_, output, glossary], of_document=input_ is not None and is_document(input_))
     if input_ and is_document(input_):
@@ -138,7 +138,9 @@ def translate(
         search = replace(sampling, length_penalty=search.length_penalty)
 
     def translations(texts: list[str], first_line: int) -> "list[Translation]":
-        return translator.translate(texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms)
+        return translator.translate(
+            texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms, repair=once_more
+        )
 
     if document is not None:
         assert output is not None  # or it would not have been opened
@@ -156,7 +158,7 @@ def translate(
         # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
         if input_ is not None and input_.is_file() and output is not None and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
-            work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, json_)
+            work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)
             too_long = _write_file(translate_chunk, input_, output, work, console)
         else:
             with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
@@ -185,6 +187,7 @@ def _write_file(
     from ..data.errors import Interrupted
     from ..data.files import ResumedFile
     from ..data.reading import count_lines
+    from ..seq2seq.decoding.config import CHUNK_TEXTS
     from .lines import line_chunks, write_results
 
     total, file = count_lines(source), ResumedFile(target, work)
@@ -202,7 +205,7 @@ def _write_file(
             begun = f", from line {finished + 1:,} on" if finished else ""
             console.say(f"{source} to {target}: {total:,} lines{begun}")
             with closing(console.progress("translating", total, "line", finished)) as bar:
-                chunks = line_chunks(None, source, console, done=finished, size=CHUNK_LINES)
+                chunks = line_chunks(None, source, console, done=finished, size=CHUNK_TEXTS)
                 return write_results(translate_chunk, chunks, stream, console, done=finished, on_done=on_done)
     except Interrupted as error:
         kept = f"{finished:,} of {total:,} lines are done, and kept; the same command goes on"
@@ -253,8 +256,6 @@ def _as_json(text: str, translation: "Translation") -> str:
     record = {"source": text, **fields(translation)}
     if len(translation.alternatives) > 1:
         record["alternatives"] = [fields(one) for one in translation.alternatives]
-    faults = {"lost": translation.lost, "added": translation.added, "missed": translation.missed}
-    record |= {name: list(values) for name, values in faults.items() if values}
-    if translation.looped:
-        record["looped"] = True
+    names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "looped", "repaired", "constrained")
+    record |= {name: value for name in names if (value := getattr(translation, name))}
     return json_line(record)

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import EnvironmentFault
-from .placeholders import Pair, mask_pair
+from .placeholders import Pair
 from .processes import Child
-from .tokenizer import Tokenizer, Vocabulary
+from .tokenizer import Tokenizer
 
 Ints = npt.NDArray[np.int32]
 
@@ -97,7 +97,7 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int 
         yield from _encode_in_children(chain(first, chunks), tokenizer, processes)
         return
     for chunk in chain(first, chunks):
-        src, tgt = encode_sides((tokenizer.src, tokenizer.tgt), _sides(chunk))
+        src, tgt = encode_sides(tokenizer, _sides(chunk))
         yield chunk, src, tgt
 
 
@@ -106,16 +106,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def encode_sides(vocabularies: Sequence[Vocabulary], sides: Sequence[list[str]]) -> list[Rows]:
-    """Ids of the sources and of the targets of pairs, with symbols for placeholders where both vocabularies have them.
-
-    Args:
-        vocabularies: The source's and the target's.
-        sides: Sources and targets.
-    """
-    if all(vocabulary.has_placeholders for vocabulary in vocabularies):
-        pairs = [mask_pair(src, tgt) for src, tgt in zip(*sides, strict=True)]
+def encode_sides(tokenizer: Tokenizer, sides: Sequence[list[str]]) -> list[Rows]:
+    """Ids of the sources and of the targets of pairs, with symbols for the placeholders that are carried through."""
+    if tokenizer.has_placeholders:
+        pairs = [tokenizer.mask_pair(src, tgt) for src, tgt in zip(*sides, strict=True)]
         sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    vocabularies = tokenizer.src, tokenizer.tgt
     return [Rows.of(vocabulary.encode_all(texts)) for vocabulary, texts in zip(vocabularies, sides, strict=True)]
 
 
@@ -167,18 +163,19 @@ def _result(chunk: list[Pair], future: Future[list[Rows]]) -> Encoded:
 
 
 class _Encoder:
-    """One `encoding_worker`, which is sent the vocabularies before its first texts."""
+    """One `encoding_worker`, which is sent the tokenizer before its first texts."""
 
     def __init__(self, child: Child, tokenizer: Tokenizer) -> None:
         self._child = child
-        self._models = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
+        self._before = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
+        self._before.append(json.dumps(dict(tokenizer.placeholders.pairs)).encode())
 
     def encode(self, sides: tuple[list[str], list[str]]) -> list[Rows]:
         stdin, stdout = self._child.stdin, self._child.stdout
         try:
-            for model in self._models:
-                write_frame(stdin, model)
-            self._models = []
+            for frame in self._before:
+                write_frame(stdin, frame)
+            self._before = []
             write_frame(stdin, json.dumps(sides).encode())
             stdin.flush()
             ids_and_lengths = [np.frombuffer(_expect(stdout), np.int32) for _ in range(4)]

@@ -5,16 +5,19 @@ import sys
 from typing import IO
 
 from .encoding import encode_sides, read_frame, write_frame
-from .tokenizer import Vocabulary
+from .placeholders import PlaceholderRule
+from .tokenizer import Tokenizer, Vocabulary
 
 
 def main(stdin: IO[bytes], stdout: IO[bytes]) -> None:
-    """Reads the source's and the target's model (empty if the same), then answers chunks until stdin ends."""
+    """Reads a tokenizer (the source's model, the target's, empty if the same, and what becomes of placeholders), then
+    answers chunks until stdin ends."""
     src = Vocabulary(read_frame(stdin) or b"")
     other = read_frame(stdin)
-    vocabularies = src, Vocabulary(other) if other else src
+    rule = PlaceholderRule({kind: tuple(pairs) for kind, pairs in json.loads(read_frame(stdin) or b"{}").items()})
+    tokenizer = Tokenizer(src, Vocabulary(other) if other else src, "", rule)
     while (chunk := read_frame(stdin)) is not None:
-        for rows in encode_sides(vocabularies, json.loads(chunk)):
+        for rows in encode_sides(tokenizer, json.loads(chunk)):
             write_frame(stdout, rows.ids.tobytes())
             write_frame(stdout, rows.lengths.tobytes())
         stdout.flush()

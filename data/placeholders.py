@@ -1,43 +1,98 @@
-"""Parts of a text that a translation must have exactly as they are: `%s`, `{name}`, `<b>`, URLs, markup of code.
+"""Parts of a text that a translation has exactly as they are: `%s`, `{name}`, `<b>`, URLs, markup of code.
 
-Each stands in the text as one symbol while a model reads and writes it; afterwards it is put back. A vocabulary has a
-piece for each symbol, see `tokenizer`.
+Whether a kind of them is carried through is up to the corpus: `Carrying` counts it. A part of such a kind stands in the
+text as one symbol while a model reads and writes it; afterwards it is put back. A vocabulary has a piece for each
+symbol, see `tokenizer`. All other kinds are text, for the model to learn.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from zlib import crc32
+
+from .cleaning import clean
+from .scripts import UNSPACED
 
 Pair = tuple[str, str]
 
 SYMBOLS = [chr(0xFDD0 + index) for index in range(1, 16)]
 """Noncharacters of Unicode: no text for people has them."""
-_NOTHING = dict.fromkeys(map(ord, SYMBOLS), "")
+_SYMBOL = re.compile(f"[{SYMBOLS[0]}-{SYMBOLS[-1]}]")
 
-_PLACEHOLDER = re.compile(
-    r"""
-      (?: https?:// | ftp:// | www\. ) [!\#-&(-;=?-_a-{}~]* [A-Za-z0-9/#=&_~%+-]     # an address; a full stop is text
-    | (?<![A-Za-z0-9.+_-]) [A-Za-z0-9.+_-]{1,64} @ [A-Za-z0-9-]+ (?: \. [A-Za-z0-9-]+ )+ # an e-mail address
-    | :[A-Za-z][\w.:+-]{0,50}:` [^`<>]+ `                                   # :func:`x`, without words of its own
-    | `` [^`]+ `` | (?<![\w`]) ` [^`\s]+ ` (?! [\w`])                       # ``code`` and `code`
-    | \|\w[\w.-]*\|                                                         # |name|, which stands for a text
-    | </? [A-Za-z] [^<>]* > | <!--.{0,500}?-->                              # a tag
-    | & (?: \#\d+ | \#x[0-9A-Fa-f]+ | [A-Za-z]\w* ) ;                       # &amp;
-    | \{\\[^{}]*\} | \$? \{\{? [\w\s.,:!%$+\[\]-]* \}?\}                    # {\an8}, {}, {name}, {0:.2f}, ${name}
-    | % \([\w.]+\) [-#0+]? \d* (?: \.\d+ )? [a-zA-Z]                        # %(name)s
-    | %% | % L? [1-9]\d? (?! [\d$.%]|\w) | (?<!\d) %n \b                     # %1 and %n, of Qt
-    | (?<!\d) % (?: \d+\$ )? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )?   # %s, %1$s, %5.2f ..
-        (?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]
-    | (?<=\d) % (?: \d+\$ )? [diouxXeEfFgGcrsap@] (?! \w)                   # %d%s, but not 50%ige
-    | \\ [nrt"'\\]                                                          # an escape that is spelt out
-    """,
-    re.VERBOSE,
+_BOOLEAN_ATTRIBUTES = (
+    "allowfullscreen|async|autofocus|autoplay|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|nowrap"
+    "|open|readonly|required|reversed|selected"
 )
+_PATTERNS = {
+    "url": r"(?: https?:// | ftp:// | www\. ) [!\#-&(-;=?-_a-{}~]* [A-Za-z0-9/#=&_~%+-]",  # a full stop is text
+    "email": r"(?<![A-Za-z0-9.+_-]) [A-Za-z0-9.+_-]{1,64} @ [A-Za-z0-9-]+ (?: \. [A-Za-z0-9-]+ )+",
+    "markup": r"""
+        :[A-Za-z][\w.:+-]{0,50}:` [^`<>]+ `            # :func:`x`, without words of its own
+        | `` [^`]+ `` | (?<![\w`]) ` [^`\s]+ ` (?! [\w`])  # ``code`` and `code`
+        | \|\w[\w.-]*\|                                # |name|, which stands for a text
+        """,
+    "tag": rf"""
+        </ [A-Za-z][\w:.-]* \s* > | <!--.{{0,500}}?-->
+        | < [A-Za-z][\w:.-]*                           # words in angle brackets have no attributes: they are text
+          (?: \s+ (?: [\w:@.-]+ \s*=\s* (?: "[^"]*" | '[^']*' | [^\s"'<>=]+ ) | (?:{_BOOLEAN_ATTRIBUTES})\b ) )*
+          \s* /? >
+        """,
+    "entity": r"& (?: \#\d+ | \#x[0-9A-Fa-f]+ | [A-Za-z]\w* ) ;",
+    "braces": r"""
+        \{\\[^{}]*\}                                   # {\an8}, of subtitles
+        | \$? (?P<double>\{)? \{ \s? [\w.\[\]-]* (?: ![rsa] )? (?: : (?: [^{}\s]* | [^{}]* % [^{}]* ) )?
+          (?: , \s? \w+ (?: , \s? [\w:/.\#-]+ )? )? \s? \} (?(double)\})   # {}, {name}, {0:.2f}, ${name}, {n, number}
+        """,
+    "printf": r"""
+        % \([\w.]+\) [-#0+]? \d* (?: \.\d+ )? [a-zA-Z]                      # %(name)s
+        | %% | % L? [1-9]\d? (?! [\d$.%]|\w) | (?<!\d) %n \b                # %1 and %n, of Qt
+        | (?<!\d) % (?: \d+\$ )? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )?   # %s, %1$s, %5.2f ..
+          (?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]
+        | (?<=\d) % (?: \d+\$ )? [diouxXeEfFgGcrsap@] (?! \w)               # %d%s, but not 50%ige
+        """,
+    "escape": r"""\\ [nrt"'\\]""",  # an escape that is spelt out
+}
+KINDS = tuple(_PATTERNS)
+"""Kinds of placeholders. Words in brackets, such as `{and the child}`, are none."""
+_PLACEHOLDER = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()), re.VERBOSE)
 
+_LETTER = rf"(?:(?!{UNSPACED})[^\W_])"
+"""A letter or digit of a script that puts spaces between words."""
+_LETTER_START, _LETTER_END = re.compile(_LETTER), re.compile(f"{_LETTER}$")
 _HINT = re.compile(r"[%{<&`|\\@]|://|www\.")
 """Each placeholder has one of these: most texts are seen to have none at once."""
+
+MIN_PAIRS = 20
+"""Fewer pairs with a kind of placeholders do not show what a corpus does with it."""
+CARRIED_SHARE = 0.9
+"""A kind that at least this share of its pairs carries through is carried through by force."""
+TEXT_SHARE = 0.5
+"""A kind that less than this share of its pairs carries through is text, as a language tag is: it may be gone."""
+
+
+def _find(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """The placeholders of a text, in order, each with its kind."""
+    if _HINT.search(text):
+        for match in _PLACEHOLDER.finditer(text):
+            yield next(kind for kind in KINDS if match[kind] is not None), match
+
+
+def placeholders(text: str, kinds: Collection[str] = KINDS) -> list[str]:
+    """The placeholders of these kinds, in order."""
+    return [match[0] for kind, match in _find(text) if kind in kinds]
+
+
+def has_words(text: str, kinds: Collection[str] = KINDS) -> bool:
+    """Whether a text has letters besides its placeholders of these kinds."""
+    values = placeholders(text, kinds)
+    return any(character.isalpha() for character in (_replaced(text, dict.fromkeys(values, " ")) if values else text))
+
+
+def _replaced(text: str, by: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda match: by.get(match[0], match[0]), text) if by else text
 
 
 @dataclass(frozen=True)
@@ -50,51 +105,91 @@ class Masked:
     """
 
     text: str
-    values: dict[str, str]
+    values: Mapping[str, str]
+
+    def mask(self, translation: str) -> str:
+        """Puts the same symbols in the places of the same placeholders in a translation."""
+        return _replaced(translation, {value: symbol for symbol, value in self.values.items()})
 
     def unmask(self, text: str) -> str:
-        """Puts the placeholders back into a text that has the symbols. A symbol that stands for none vanishes."""
-        return text.translate(_NOTHING | {ord(symbol): value for symbol, value in self.values.items()})
+        """Puts the placeholders back into a text that has the symbols. A symbol that stands for none vanishes.
+
+        A placeholder that touches no letter in the source touches none here: a space is put between them.
+        """
+        text = _SYMBOL.sub(lambda match: match[0] if match[0] in self.values else "", text)
+        for symbol in self.values:
+            for place in (f"(?<={_LETTER})(?={symbol})", f"(?<={symbol})(?={_LETTER})"):
+                if not re.search(place, self.text):
+                    text = re.sub(place, " ", text)
+        return text.translate({ord(symbol): value for symbol, value in self.values.items()})
 
 
-def placeholders(text: str) -> list[str]:
-    """The placeholders of a text, in order."""
-    return [match[0] for match in _PLACEHOLDER.finditer(text)] if _HINT.search(text) else []
+def mask(text: str, kinds: Collection[str]) -> Masked:
+    """Puts a symbol in the place of each placeholder of these kinds, equal ones in that of equal ones.
 
-
-def has_words(text: str) -> bool:
-    """Whether a text has letters besides its placeholders."""
-    return any(character.isalpha() for character in (_PLACEHOLDER.sub(" ", text) if _HINT.search(text) else text))
-
-
-def mask(text: str) -> Masked:
-    """Puts a symbol in the place of each placeholder, equal ones in that of equal ones.
-
-    Those for which no symbol is left stay as they are.
+    The text is cleaned first. Those for which no symbol is left stay as they are. Which symbol comes first depends on
+    the text, so that a model in training meets all of them.
     """
-    symbol_of = dict(zip(dict.fromkeys(placeholders(text)), SYMBOLS, strict=False))
+    text = clean(text)
+    values = dict.fromkeys(placeholders(text, kinds))
+    if not values:
+        return Masked(text, {})
+    first = crc32(text.encode("utf-8", errors="replace")) % len(SYMBOLS)
+    symbol_of = dict(zip(values, SYMBOLS[first:] + SYMBOLS[:first], strict=False))
     return Masked(_replaced(text, symbol_of), {symbol: value for value, symbol in symbol_of.items()})
 
 
-def mask_pair(src: str, tgt: str) -> Pair:
-    """Puts symbols in the places of what both sides have equally often; the rest stays, for a model to learn.
+@dataclass(frozen=True)
+class PlaceholderRule:
+    """What becomes of each kind of placeholders, by what the training pairs do with it.
 
-    Which symbol comes first depends on the pair, so that a model meets all of them.
+    Attributes:
+        pairs: For each kind, how many pairs have it in the source, and how many of them carry it through: the target
+            has the same ones, each as often. A kind that no pair has may be left out.
     """
-    found = placeholders(src)
-    if not found:
-        return src, tgt
-    counts, other = Counter(found), Counter(placeholders(tgt))
-    common = [value for value in counts if counts[value] == other[value]]
-    first = crc32(src.encode("utf-8", errors="replace")) % len(SYMBOLS)
-    symbol_of = dict(zip(common, SYMBOLS[first:] + SYMBOLS[:first], strict=False))
-    return _replaced(src, symbol_of), _replaced(tgt, symbol_of)
+
+    pairs: Mapping[str, tuple[int, int]]
+
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The kinds that are carried through by force."""
+        return frozenset(kind for kind in self.pairs if self._share(kind, unknown=0.0) >= CARRIED_SHARE)
+
+    @cached_property
+    def expected(self) -> frozenset[str]:
+        """The kinds that a translation should have: all but those that the corpus shows to be text."""
+        return frozenset(kind for kind in KINDS if self._share(kind, unknown=1.0) >= TEXT_SHARE)
+
+    def _share(self, kind: str, unknown: float) -> float:
+        """The share of pairs that carry a kind through; `unknown` where there are too few of them."""
+        pairs, carried = self.pairs.get(kind, (0, 0))
+        return carried / pairs if pairs >= MIN_PAIRS else unknown
 
 
-def _replaced(text: str, symbol_of: dict[str, str]) -> str:
-    if not symbol_of:
-        return text
-    return _PLACEHOLDER.sub(lambda match: symbol_of.get(match[0], match[0]), text)
+EVERY_KIND = PlaceholderRule(dict.fromkeys(KINDS, (MIN_PAIRS, MIN_PAIRS)))
+"""Carries every kind, as earlier versions of tfm did where a vocabulary has the symbols."""
+
+
+class PlaceholderCount:
+    """Counts what pairs do with the placeholders of their sources."""
+
+    def __init__(self) -> None:
+        self._pairs, self._carried = Counter[str](), Counter[str]()
+
+    def add(self, src: str, tgt: str) -> None:
+        """Looks at a pair, cleaned."""
+        found = list(_find(src))
+        if not found:
+            return
+        there = Counter(placeholders(tgt))
+        for kind in {kind for kind, _ in found}:
+            wanted = Counter(match[0] for of_kind, match in found if of_kind == kind)
+            self._pairs[kind] += 1
+            self._carried[kind] += all(there[value] == count for value, count in wanted.items())
+
+    def rule(self) -> PlaceholderRule:
+        """What follows from the pairs so far."""
+        return PlaceholderRule({kind: (self._pairs[kind], self._carried[kind]) for kind in KINDS if self._pairs[kind]})
 
 
 @dataclass(frozen=True)
@@ -104,16 +199,18 @@ class Differences:
     Attributes:
         lost: Those that it should have, and has not.
         added: Those that it has, and should not.
+        glued: Those that touch a letter, and touch none in the source.
     """
 
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    glued: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.lost or self.added)
+        return bool(self.lost or self.added or self.glued)
 
     def __str__(self) -> str:
-        parts = [("lost", self.lost), ("added", self.added)]
+        parts = [("lost", self.lost), ("added", self.added), ("glued to a letter", self.glued)]
         return ", ".join(f"{what} {in_short(values, ' ')}" for what, values in parts if values)
 
 
@@ -124,12 +221,20 @@ def in_short(values: Sequence[str], between: str, most: int = 5, longest: int = 
     return between.join(shown + more)
 
 
-def differences(source: str, translation: str) -> Differences:
-    """Compares the placeholders of two texts; their order is free, and letters may follow one in a translation."""
-    wanted = Counter(placeholders(source))
-    lost, rest = Counter[str](), translation
-    for value in sorted(wanted, key=len, reverse=True):  # one may be part of another
-        there = min(rest.count(value), wanted[value])
-        rest = rest.replace(value, "<>", there)  # which is part of none
-        lost[value] = wanted[value] - there
-    return Differences(tuple(value for value in wanted for _ in range(lost[value])), tuple(placeholders(rest)))
+def differences(source: str, translation: str, kinds: Collection[str] = KINDS) -> Differences:
+    """Compares the placeholders of two texts, of these kinds; their order is free."""
+    wanted, there = Counter(placeholders(source, kinds)), Counter(placeholders(translation, kinds))
+    glued = Counter(_touching(translation, kinds)) - Counter(_touching(source, kinds))
+    return Differences(
+        tuple((wanted - there).elements()),
+        tuple((there - wanted).elements()),
+        tuple(value for value in glued.elements() if value in wanted),
+    )
+
+
+def _touching(text: str, kinds: Collection[str]) -> list[str]:
+    """The placeholders of these kinds that have a letter right before or after them, not that of another one."""
+    found = list(_find(text))
+    around = _PLACEHOLDER.split(text)[:: _PLACEHOLDER.groups + 1] if found else []
+    touches = [bool(_LETTER_END.search(a) or _LETTER_START.match(b)) for a, b in pairwise(around)]
+    return [match[0] for (kind, match), letter in zip(found, touches, strict=True) if letter and kind in kinds]

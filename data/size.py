@@ -1,12 +1,10 @@
 """How large a corpus is: what a recipe for training on it needs to know."""
 
-import re
 from dataclasses import dataclass
 
 from .corpus import Corpus
+from .scripts import wide_characters
 
-WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
-"""Chinese, Japanese and Korean characters."""
 WIDE_LETTERS = 3
 """A wide character says about as much as so many letters."""
 LETTERS_PER_PIECE = 4
@@ -56,4 +54,4 @@ def measure(corpus: Corpus) -> CorpusSize:
 
 
 def _letters(text: str) -> int:
-    return len(text) + (WIDE_LETTERS - 1) * sum(map(len, WIDE.findall(text)))
+    return len(text) + (WIDE_LETTERS - 1) * wide_characters(text)

@@ -6,7 +6,7 @@ when it is opened again.
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import compress
@@ -17,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .cleaning import clean
 from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
 from .errors import DataError, EnvironmentFault, ModelError
+from .facts import SAMPLE, CorpusFacts, look_at
 from .files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from .padding import Ids
 from .reading import count_controls
+from .reservoir import Reservoir
 from .tokenizer import Tokenizer
 from .untrusted import check_fields
 
@@ -92,16 +95,22 @@ class _Tally:
     def __init__(self, report: FilterReport, dev_pairs: frozenset[Pair], *, repeats: bool) -> None:
         self._report, self._dev_pairs, self._repeats = report, dev_pairs, repeats
         self._hashes = array("q")
+        self._sample = Reservoir[Pair](SAMPLE, seed=SAMPLE)
 
     def add(self, pairs: Iterable[Pair]) -> None:
         """Looks at pairs."""
         for pair in pairs:
             src, tgt = pair
             self._hashes.append(hash(pair))
+            self._sample.add(pair)
             self._report.identical += src == tgt
             self._report.in_dev_set += pair in self._dev_pairs
             if not (src.isprintable() and tgt.isprintable()):
                 self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
+
+    def facts(self, placeholder_kinds: Collection[str]) -> CorpusFacts:
+        """What the pairs are like; see `facts.look_at`."""
+        return look_at([(clean(src), clean(tgt)) for src, tgt in self._sample.kept], placeholder_kinds)
 
     def count_copies(self) -> None:
         """Counts the pairs that were there before, now that all have been added."""
@@ -129,13 +138,15 @@ class TokenStore:
         directory: Where it lies.
         src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
         report: What was kept and dropped when the store was built.
+        facts: What the kept pairs are like.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        recorded = read_sealed(directory / _REPORT)["report"]
-        check_fields(recorded, FilterReport, directory / _REPORT)
-        self.report = FilterReport(**recorded)
+        recorded = read_sealed(directory / _REPORT)
+        for name, type_ in (("report", FilterReport), ("facts", CorpusFacts)):
+            check_fields(recorded[name], type_, directory / _REPORT)
+        self.report, self.facts = FilterReport(**recorded["report"]), CorpusFacts(**recorded["facts"])
         self._file = pa.memory_map(os.fsencode(directory / _TABLE))  # a name need not be UTF-8
         reader = pa.ipc.open_file(self._file)
         self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
@@ -229,7 +240,9 @@ def build_store(
             raise _arrow_fault(directory, error) from error
         _check_usable(corpus, report)
         tally.count_copies()
-        record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name, "report": asdict(report)}
+        facts = tally.facts(tokenizer.placeholders.expected)
+        record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name}
+        record |= {"report": asdict(report), "facts": asdict(facts)}
         write_file(staged / _REPORT, json_bytes(sealed(record)))
     return TokenStore(directory)
 

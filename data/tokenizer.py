@@ -10,8 +10,10 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from statistics import mean
 from typing import IO, Any
 
 import sentencepiece
@@ -20,7 +22,8 @@ from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, MAX_VOCABULARY_BYTES, TokenizerConfig, VocabularyType
 from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from .files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
-from .placeholders import SYMBOLS, Masked, Pair, mask, mask_pair
+from .loops import count_letters
+from .placeholders import EVERY_KIND, SYMBOLS, Masked, Pair, PlaceholderCount, PlaceholderRule, mask
 from .processes import Child
 from .reservoir import Reservoir
 from .untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
@@ -37,8 +40,7 @@ PLACEHOLDER_IDS = range(5, 4 + len(RESERVED_PIECES))
 FIRST_TEXT_ID = 4 + len(RESERVED_PIECES)
 """Ids from here on are pieces of text."""
 
-MIN_MASKED_PAIRS = 20
-"""A corpus with fewer pairs with placeholders is too small to learn their symbols from."""
+NO_PLACEHOLDERS = PlaceholderRule({})
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
@@ -119,6 +121,22 @@ class Vocabulary:
         """Whether a piece is one byte of the byte fallback."""
         return self._processor.is_byte(piece_id)
 
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """The pieces of text, without the mark of a space."""
+        ids = range(FIRST_TEXT_ID, len(self))
+        return frozenset(_unescape(self.piece(i).removeprefix(_SPACE_MARK)) for i in ids if not self.is_byte(i))
+
+    @cached_property
+    def characters(self) -> frozenset[str]:
+        """All that are in pieces of text; others are spelt as bytes, or unknown."""
+        return frozenset(chain.from_iterable(self.texts))
+
+    @cached_property
+    def letters_per_piece(self) -> float:
+        """Letters of a piece of text on average."""
+        return max(mean(map(count_letters, self.texts)), 1.0)  # a vocabulary has a text, or it was refused
+
     def control_ids(self) -> list[int]:
         """Ids that no text contains: pad, bos, eos and the reserved pieces."""
         return [i for i in range(len(self)) if self._processor.is_control(i)]
@@ -130,11 +148,16 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object."""
+    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object.
+
+    Attributes:
+        placeholders: What their corpus does with each kind of placeholders.
+    """
 
     src: Vocabulary
     tgt: Vocabulary
     type: str
+    placeholders: PlaceholderRule = NO_PLACEHOLDERS
 
     @property
     def joint(self) -> bool:
@@ -147,17 +170,33 @@ class Tokenizer:
         return self.src.has_placeholders and self.tgt.has_placeholders
 
     def mask(self, text: str) -> Masked:
-        """A text with symbols for its placeholders, where the vocabularies have them."""
-        return mask(text) if self.has_placeholders else Masked(text, {})
+        """A cleaned text with symbols for the placeholders that are carried through."""
+        return mask(text, self.placeholders.carried if self.has_placeholders else ())
 
     def mask_pair(self, src: str, tgt: str) -> Pair:
-        """A pair as it is in training."""
-        return mask_pair(src, tgt) if self.has_placeholders else (src, tgt)
+        """A pair as it is in training: the source as in translation, and the same symbols in the target."""
+        if not self.has_placeholders:
+            return src, tgt
+        masked = self.mask(src)
+        return masked.text, masked.mask(clean(tgt))
+
+    def unknown(self, text: str) -> tuple[tuple[str, ...], float]:
+        """What of a source the vocabulary does not know, each once, and the share of the characters that it is.
+
+        Args:
+            text: Masked. It is looked at character by character, for a word vocabulary word by word.
+        """
+        known = self.src.texts if self.type == "word" else self.src.characters
+        units = text.split() if self.type == "word" else text.replace(" ", "")
+        missing = [unit for unit in units if unit not in known and unit not in SYMBOLS]
+        return tuple(dict.fromkeys(missing)), sum(map(len, missing)) / max(sum(map(len, units)), 1)
 
     @property
     def sha256(self) -> str:
-        """Identifies the vocabularies; checkpoints carry it, and refuse a tokenizer with another one."""
-        return sha256_bytes(self.src.model if self.joint else self.src.model + self.tgt.model)
+        """Identifies the vocabularies and what has symbols in them; checkpoints refuse a tokenizer with another one."""
+        models = self.src.model if self.joint else self.src.model + self.tgt.model
+        carried = self.placeholders.carried if self.placeholders != EVERY_KIND else ()
+        return sha256_bytes(models + " ".join(sorted(carried)).encode())
 
     def save(self, directory: Path) -> None:
         """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on.
@@ -186,6 +225,7 @@ class Tokenizer:
             "type": self.type,
             "joint": self.joint,
             "models": {name: sha256_bytes(model) for name, model in models.items()},
+            "placeholders": {kind: list(pairs) for kind, pairs in self.placeholders.pairs.items()},
         }
         return {**models, _DESCRIPTION: json_bytes(description)}
 
@@ -211,7 +251,8 @@ class Tokenizer:
             except ModelError as error:
                 raise ModelError(f"{path}: {error}") from error
         shared = vocabularies.get("tokenizer")
-        return cls(shared or vocabularies["src"], shared or vocabularies["tgt"], description.type)
+        src, tgt = shared or vocabularies["src"], shared or vocabularies["tgt"]
+        return cls(src, tgt, description.type, description.rule(src.has_placeholders and tgt.has_placeholders))
 
 
 @dataclass(frozen=True)
@@ -222,6 +263,18 @@ class _Description:
     type: VocabularyType
     joint: bool
     models: dict[str, Any]
+    placeholders: dict[str, Any] | None = None
+    """For each kind the pairs that have it and those that carry it through; an earlier tfm did not count them."""
+
+    def rule(self, has_placeholders: bool) -> PlaceholderRule:
+        """What becomes of placeholders.
+
+        Args:
+            has_placeholders: The vocabularies have symbols for them.
+        """
+        if self.placeholders is None:
+            return EVERY_KIND if has_placeholders else NO_PLACEHOLDERS
+        return PlaceholderRule({kind: tuple(pairs) for kind, pairs in self.placeholders.items()})
 
 
 def _read_description(directory: Path) -> _Description:
@@ -254,10 +307,10 @@ def build_tokenizer(
         DataError: No usable text, or more different characters in it than the vocabulary has room for.
         OutOfMemory: SentencePiece needs more memory than there is.
     """
-    samples, has_placeholders = _sample(zip(src, tgt, strict=True), config)
-    vocabularies = {name: _train(sample, config, name, has_placeholders) for name, sample in samples.items()}
-    if has_placeholders and notes is not None:
-        notes.append("placeholders such as %s, {name}, <b> and URLs are carried through as they are, one piece each")
+    samples, rule = _sample(zip(src, tgt, strict=True), config)
+    vocabularies = {name: _train(sample, config, name, bool(rule.carried)) for name, sample in samples.items()}
+    if rule.pairs and notes is not None:
+        notes.append(_said(rule))
     for name, vocabulary in vocabularies.items():
         size = len(vocabulary)
         if size < config.vocab_size and notes is not None:
@@ -270,7 +323,17 @@ def build_tokenizer(
             f" tokenizer.vocab_size={largest}, or more"
         )
     built = list(vocabularies.values())
-    return Tokenizer(built[0], built[-1], config.type)
+    return Tokenizer(built[0], built[-1], config.type, rule)
+
+
+def _said(rule: PlaceholderRule) -> str:
+    """What becomes of each kind of placeholders, in a line for people."""
+    kinds = (
+        ("carried through as they are", [kind for kind in rule.pairs if kind in rule.carried]),
+        ("text for the model to learn", [kind for kind in rule.pairs if kind not in rule.carried]),
+    )
+    names = {kind: f"{kind} ({carried:,} of {pairs:,} pairs keep it)" for kind, (pairs, carried) in rule.pairs.items()}
+    return "placeholders " + "; ".join(f"{what}: {', '.join(names[kind] for kind in of)}" for what, of in kinds if of)
 
 
 def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholders: bool) -> Vocabulary:
@@ -287,28 +350,27 @@ def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholde
     return Vocabulary(model)
 
 
-def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], bool]:
-    """Sentences for each vocabulary, and whether symbols stand for placeholders in them."""
+def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], PlaceholderRule]:
+    """Sentences for each vocabulary as they are in training, and what becomes of placeholders in them."""
     size = config.max_sentences
     names = ["source vocabulary", "target vocabulary"] if config.separate else ["vocabulary"]
-    samples = {name: Reservoir[str](size, seed=size) for name in names}
+    samples = {name: Reservoir[tuple[Pair, int]](size, seed=size) for name in names}
     reservoirs = list(samples.values())
-    plain: dict[str, str] = {}
-    """Lines with symbols, the first ones, and what they were."""
-    masked_pairs = 0
-    for pair in pairs:
-        masked = mask_pair(*pair) if config.placeholders else pair
-        if masked != pair:
-            masked_pairs += 1
-            if masked_pairs < MIN_MASKED_PAIRS:
-                plain.update(zip(map(clean, masked), map(clean, pair), strict=True))
-        for reservoir, line in zip((reservoirs[0], reservoirs[-1]), map(clean, masked), strict=True):
-            if _is_usable(line):
-                reservoir.add(line)
-    kept = {name: reservoir.kept for name, reservoir in samples.items()}
-    if masked_pairs < MIN_MASKED_PAIRS:
-        kept = {name: [plain.get(line, line) for line in lines] for name, lines in kept.items()}
-    return kept, masked_pairs >= MIN_MASKED_PAIRS
+    count = PlaceholderCount()
+    for src, tgt in pairs:
+        pair = clean(src), clean(tgt)
+        if config.placeholders:
+            count.add(*pair)
+        for side, reservoir in enumerate((reservoirs[0], reservoirs[-1])):
+            if _is_usable(pair[side]):
+                reservoir.add((pair, side))
+    rule = count.rule()
+
+    def masked(pair: Pair, side: int) -> str:
+        source = mask(pair[0], rule.carried)
+        return source.mask(pair[1]) if side else source.text
+
+    return {name: [masked(*entry) for entry in reservoir.kept] for name, reservoir in samples.items()}, rule
 
 
 def _is_usable(line: str) -> bool:

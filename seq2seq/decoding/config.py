@@ -6,6 +6,9 @@ from typing import ClassVar
 LENGTH_PENALTY = 0.6
 """The default."""
 MAX_LENGTH_PENALTY = 10
+CHUNK_TEXTS = 200
+"""Texts translated together, wherever there are many: in validation as in translation, so that the same batches come
+out of them. Few enough for a bar that moves, and to lose little when interrupted."""
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,11 @@
 """Outputs that do not say the same again and again."""
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from .search import IMPOSSIBLE, Task
-
-LOOP_SIZE = 3
-"""So many tokens in a row .."""
-LOOP_TIMES = 3
-""".. are a loop where an output has them so often, and its source nothing as often."""
-
-
-def is_loop(ids: Sequence[Hashable], source: Sequence[Hashable]) -> bool:
-    """Whether an output repeats itself as no source does: tables and rows of dots may be repeated as they are.
-
-    Args:
-        ids: Tokens of the output.
-        source: Tokens of the source; they need not be of the same vocabulary.
-    """
-    times = _most_repeated(ids)
-    return times >= LOOP_TIMES and times > _most_repeated(source)
-
-
-def _most_repeated(ids: Sequence[Hashable]) -> int:
-    """How often the `LOOP_SIZE` tokens in a row occur that occur most often."""
-    shifted = (ids[start:] for start in range(LOOP_SIZE))
-    return max(Counter(zip(*shifted, strict=False)).values(), default=0)
 
 
 def forbid_repeats(log_probs: Tensor, ids: Tensor, size: int, task: Task, sentences: Sequence[int]) -> Tensor:

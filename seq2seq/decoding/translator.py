@@ -1,9 +1,17 @@
-"""Text to text: tokenize, search, detokenize. The public Python interface of a trained run."""
+"""Text to text: tokenize, search, detokenize. The public Python interface of a trained run.
+
+A text becomes a `_Job`: cleaned, with symbols for its placeholders, cut into parts that the model can read. Its parts
+are searched for freely. Those whose output lacks a term of the glossary, lacks a placeholder or repeats itself are
+searched for once more, and the second output has to be better. This is the one way to a translation: validation,
+evaluation, documents and the comparison with an export take it.
+"""
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -11,9 +19,11 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.errors import DataError
+from ...data.facts import CorpusFacts
 from ...data.glossary import Glossary, missed
+from ...data.loops import MIN_LETTERS, is_loop
 from ...data.padding import pad_sources
-from ...data.placeholders import SYMBOLS, Masked, differences, has_words, placeholders
+from ...data.placeholders import Masked, differences, has_words
 from ...data.sentences import refuse_one_text, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
@@ -26,7 +36,6 @@ from .constrained import ConstrainedBeam
 from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
-from .repeats import LOOP_SIZE, is_loop
 from .search import Hypothesis, Search, SearchState, Task
 from .threads import on_device
 
@@ -34,6 +43,8 @@ MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the rows of a search, that are searched together at most."""
 _MIN_BATCH_TOKENS = 1_000
 """No fewer are put in a batch to give another core some work, too: in smaller ones Python is what takes time."""
+MARGIN = 1.0
+"""Nats for each token that a second output may be less likely: what a first one repeats is all too likely."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +52,21 @@ class Translation:
     """The translation of one text.
 
     Attributes:
-        text: The best output, detokenized; empty for an empty input.
+        text: The best output, detokenized; empty for an empty input, the input itself where it has no letters.
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
         tokens: Its pieces.
-        ids: Their numbers; None where a text is blank or had to be split.
+        ids: Their numbers; None where nothing was searched for or the text had to be split.
         alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
             drawn.
-        lost, added: Placeholders such as `%s` that the source has and the output has not, and the other way round.
+        lost, added, glued: Placeholders such as `%s` that the source has and the output has not; that the output has
+            and the source has not; that touch a letter in the output alone.
         missed: Translations of a glossary's terms that it should have, and has not.
-        looped: The first search said the same again and again. This is what a second one found, unless that lost a
-            placeholder.
+        unknown: What the vocabulary does not know of the source: characters, or words of a word vocabulary.
+        unknown_share: The share of the source's characters that this is, from 0 to 1; white space does not count.
+        looped: The first search said the same again and again. Where `repaired`, this is what a second one found.
+        repaired: This is what a second search found, for a loop or a lost placeholder.
+        constrained: The free output lacked a term, so this is what a search found that has to write it.
     """
 
     text: str
@@ -62,49 +77,89 @@ class Translation:
     alternatives: tuple["Translation", ...] = ()
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    glued: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unknown_share: float = 0.0
     looped: bool = False
+    repaired: bool = False
+    constrained: bool = False
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def confidence(self) -> float:
-        """How sure the model is, from 0 to 1: the geometric mean of the probabilities of the pieces and of the end.
+        """How sure the model is, from 0 to 1: the geometric mean of the probabilities of the pieces and of the end,
+        times the share of the source that its vocabulary knows.
 
-        It says nothing of what the model has never seen: `tfm evaluate` tells how it goes with the quality.
+        It says nothing of words that the model has seldom seen: `tfm evaluate` tells how it goes with the quality.
         """
-        return math.exp(self.log_prob / (len(self.tokens) + 1))
+        return (1 - self.unknown_share) * math.exp(self.log_prob / (len(self.tokens) + 1))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Part:
-    """One piece of one input text: what is searched for at a time.
+    """A piece of a text: what is searched for at a time.
 
     Attributes:
-        line: Of the texts given, counted from 0.
-        index: Of the parts of this text.
+        key: Identifies it, for sampling: the number of its line and its own.
         text: The source, with symbols for its placeholders.
         ids: The source.
         prefix: What the output begins with.
-        phrases: What the output must contain, each a sequence of tokens.
+        max_length: Most pieces of the output, eos included.
+        terms: Translations of a glossary's terms in it.
+        phrases: What a search under constraint has to write, each a sequence of tokens.
+        found: Hypotheses, best first.
     """
 
-    line: int
-    index: int
+    key: str
     text: str
     ids: list[int]
     prefix: list[int]
+    max_length: int
+    terms: list[str] = field(default_factory=list)
     phrases: tuple[tuple[int, ...], ...] = ()
+    found: list[Hypothesis] = field(default_factory=list)
 
     @property
-    def key(self) -> tuple[int, int]:
-        """What it is told from other parts by, in order."""
-        return self.line, self.index
+    def best(self) -> Hypothesis:
+        """The best hypothesis."""
+        return self.found[0]
+
+    @property
+    def ends(self) -> bool:
+        """Whether the best hypothesis ends before the longest length, at which all have to."""
+        return len(self.best.ids) + 1 < self.max_length
+
+    @property
+    def log_prob_per_token(self) -> float:
+        """Of the best hypothesis, eos included."""
+        return self.best.log_prob / (len(self.best.ids) + 1)
+
+    @property
+    def is_faithful(self) -> bool:
+        """Whether the best hypothesis has the symbols of its source, and no others."""
+        return _symbols(self.ids) == _symbols(self.best.ids)
 
 
-_Found = dict[tuple[int, int], list[Hypothesis]]
-"""Hypotheses, best first, by the key of their part."""
+@dataclass
+class _Job:
+    """A text on its way to its translation.
+
+    Attributes:
+        text: As it was given.
+        masked: Cleaned, with symbols for its placeholders.
+        parts: None where nothing is to be searched for: in a blank text, or in one without letters.
+        looped, repaired, constrained: See `Translation`.
+    """
+
+    text: str
+    masked: Masked
+    parts: list[_Part]
+    looped: bool = False
+    repaired: bool = False
+    constrained: bool = False
 
 
 class Translator:
@@ -114,6 +169,7 @@ class Translator:
         model: In evaluation mode.
         tokenizer: The one it was trained with.
         decoding: Defaults of the search.
+        facts: What the training pairs are like.
         warn: Receives a sentence when a text had to be cut inside a sentence.
     """
 
@@ -122,12 +178,14 @@ class Translator:
         model: Transformer | DecoderOnly,
         tokenizer: Tokenizer,
         decoding: DecodingConfig | None = None,
+        facts: CorpusFacts | None = None,
         *,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
+        self.facts = facts or CorpusFacts()
         self.warn = warn
         self.device = next(model.parameters()).device
         self.checkpoint: Path | None = None
@@ -158,7 +216,8 @@ class Translator:
         """
         loaded = load_run(run, "translator", checkpoint=checkpoint, device=device, warn=warn)
         assert isinstance(loaded.model, Transformer | DecoderOnly)
-        translator = cls(loaded.model, loaded.tokenizer, loaded.description.decoding_config(), warn=warn)
+        facts = loaded.description.corpus_facts()
+        translator = cls(loaded.model, loaded.tokenizer, loaded.description.decoding_config(), facts, warn=warn)
         translator.checkpoint = loaded.checkpoint
         return translator
 
@@ -185,12 +244,12 @@ class Translator:
         prefixes: Sequence[str] | str | None = None,
         first_line: int = 0,
         glossary: Glossary | None = None,
-        repair: bool = True,
+        repair: bool | None = None,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
 
         Texts longer than the model allows are split at sentence ends and their translations joined. Blank texts give
-        blank translations. A text of placeholders alone is its own translation.
+        blank translations. A text without letters is its own translation, unless the training pairs show otherwise.
 
         Args:
             texts: Any strings.
@@ -201,10 +260,11 @@ class Translator:
                 Of a text that has to be split, the first part takes the prefix. A blank text stays blank. Nothing
                 follows a prefix that is as long as the run's limit for its text.
             first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
-            glossary: Terms whose translations are given. Texts that have one are translated by beam search.
-            repair: Where an output has not the placeholders of its text, search once more, by a beam search that ends
-                no output without them; where it repeats itself (`repeats.is_loop`), by a search that forbids this.
-                Samples stay as they are.
+            glossary: Terms whose translations are given. A text whose free translation lacks one is searched once
+                more, by a beam search that ends no output without its terms.
+            repair: Search once more where an output lacks placeholders that are carried through or repeats itself.
+                True does both, False neither; None does the second only where the training targets do not repeat
+                themselves. Samples stay as they are.
 
         Raises:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
@@ -217,66 +277,138 @@ class Translator:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
         starts = self._encode_prefixes(prefixes, len(texts))
-        masked = [self.tokenizer.mask(clean(text)) for text in texts]
-        parts = [
-            part for line, one in enumerate(masked) for part in self._split(line, one.text, first_line, starts[line])
+        jobs = [
+            self._job(text, first_line + line, start, glossary)
+            for line, (text, start) in enumerate(zip(texts, starts, strict=True))
         ]
+        self._find([part for job in jobs for part in job.parts], search)
         if glossary is not None:
-            parts = [replace(part, phrases=self._terms(part.text, glossary)) for part in parts]
-        found = self._search_with_phrases(parts, search, first_line)
-        looped: set[int] = set()
-        if repair and isinstance(search, Greedy | Beam):
-            looped = self._repair(parts, found, search, first_line)
-        per_line: list[list[list[Hypothesis]]] = [[] for _ in texts]
-        for line, index in sorted(found):
-            per_line[line].append(found[line, index])
-        terms = [[] if glossary is None else glossary.wanted(one.text) for one in masked]
-        rows = enumerate(zip(masked, per_line, terms, strict=True))
-        return [
-            _checked(one.unmask(one.text), self._join(parts, one), wanted, looped=line in looped)
-            for line, (one, parts, wanted) in rows
-        ]
+            self._write_terms(jobs, search)
+        if isinstance(search, Greedy | Beam):
+            if repair is not False:
+                self._restore_placeholders(jobs, search)
+            if self.facts.loops_are_faults if repair is None else repair:
+                self._break_loops(jobs, search)
+        return [self._translation(job) for job in jobs]
 
-    def _repair(self, parts: list[_Part], found: _Found, search: Greedy | Beam, first_line: int) -> set[int]:
-        """Searches once more where placeholders are wrong, then where an output repeats itself.
+    def is_searched(self, text: str) -> bool:
+        """Whether a text takes a search: a blank one does not, nor one without letters where the corpus keeps it."""
+        kinds = self.tokenizer.placeholders.expected
+        return bool(clean(text)) and (has_words(clean(text), kinds) or not self.facts.keeps_letterless)
 
-        Args:
-            found: The outputs so far; better ones take their place.
+    def _job(self, text: str, line: int, prefix: list[int], glossary: Glossary | None) -> _Job:
+        masked = self.tokenizer.mask(text)
+        if not self.is_searched(text):
+            return _Job(text, masked, [])
+        encode = self.tokenizer.src.encode
+        pieces, cut = [masked.text], False
+        if len(encode(masked.text)) > self._max_source:
+            pieces, cut = split_text(masked.text, lambda part: len(encode(part)), self._max_source)
+        if cut:
+            self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
+        parts: list[_Part] = []
+        for number, piece in enumerate(pieces):
+            ids, start = encode(piece), [] if number else prefix
+            terms = glossary.wanted(piece) if glossary else []
+            parts.append(_Part(f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
+        return _Job(text, masked, parts)
 
-        Returns:
-            The lines whose outputs repeated themselves.
-        """
-        wrong = [part for part in parts if not self._is_faithful(part, found)]
-        constrained = {part.key: self._with_placeholders(part) for part in wrong}
-        found |= self._search_with_phrases(list(constrained.values()), search, first_line)
-        parts = [constrained.get(part.key, part) for part in parts]
-        looping = [part for part in parts if is_loop(found[part.key][0].ids, part.ids)]
-        without = self._search_with_phrases(looping, replace(search, no_repeat_ngram_size=LOOP_SIZE), first_line)
-        for part in looping:
-            if self._is_faithful(part, without) or not self._is_faithful(part, found):
-                found[part.key] = without[part.key]
-        return {part.line for part in looping}
+    def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: Sequence[Sequence[int]] = ()) -> int:
+        """Most pieces of an output, eos included: a prefix, phrases and eos always have room."""
+        longest = self.model.config.max_seq_len
+        limit = self.decoding.max_decode_len(len(source), longest)
+        return max(min(limit + sum(map(len, phrases)), longest), len(prefix) + 1)
 
-    def _search_with_phrases(self, parts: list[_Part], search: Search, first_line: int) -> _Found:
-        """The hypotheses of parts; those whose output must contain something are searched under that constraint."""
-        found = self._search_all([part for part in parts if not part.phrases], search, first_line)
-        return found | self._search_all([part for part in parts if part.phrases], self._constrained(search), first_line)
+    # --- once more ---
 
-    def _search_all(self, parts: list[_Part], search: Search, first_line: int) -> _Found:
-        """The hypotheses of parts, by line and part, searched in batches of similar length."""
+    def _write_terms(self, jobs: list[_Job], search: Search) -> None:
+        """Where a free output lacks a term, takes one that has it."""
+        lacking = [(job, part) for job in jobs for part in job.parts if self._missed(part)]
+        for _, part in lacking:
+            part.phrases = self._terms(part.terms)
+        for job, part, second in self._find_again([(job, part) for job, part in lacking if part.phrases], search):
+            part.found, job.constrained = second.found, True
+
+    def _restore_placeholders(self, jobs: list[_Job], search: Greedy | Beam) -> None:
+        """Where an output has other placeholders than its source, takes one that has the same, if it is good enough."""
+        unfaithful = [(job, part) for job in jobs for part in job.parts if not part.is_faithful]
+        for _, part in unfaithful:
+            part.phrases += tuple((symbol,) for symbol in _symbols(part.ids).elements())
+        for job, part, second in self._find_again(unfaithful, search):
+            if self._is_better(second, part):
+                part.found, job.repaired = second.found, True
+
+    def _break_loops(self, jobs: list[_Job], search: Greedy | Beam) -> None:
+        """Where an output repeats itself, takes one that does not, if it is good enough."""
+        looping = [(job, part) for job in jobs for part in job.parts if self._is_loop(part)]
+        for job, part, second in self._find_again(looping, replace(search, no_repeat_ngram_size=self._loop_size)):
+            job.looped = True
+            if self._is_better(second, part) and not self._is_loop(second):
+                part.found, job.repaired = second.found, True
+
+    def _find_again(self, parts: Sequence[tuple[_Job, _Part]], search: Search) -> list[tuple[_Job, _Part, _Part]]:
+        """Searches for parts once more; beside each is what was found now."""
+        again = [replace(one, max_length=self._max_length(one.ids, one.prefix, one.phrases)) for _, one in parts]
+        self._find([part for part in again if not part.phrases], search)
+        self._find([part for part in again if part.phrases], self._constrained(search))
+        return [(job, part, second) for (job, part), second in zip(parts, again, strict=True)]
+
+    def _is_better(self, second: _Part, first: _Part) -> bool:
+        """Whether a second output may take the place of the first: it says something and ends, it has what the first
+        has of placeholders and terms, and it is not much less likely."""
+        lost = (_symbols(first.ids) & _symbols(first.best.ids)) - _symbols(second.best.ids)
+        keeps = not lost and len(self._missed(second)) <= len(self._missed(first))
+        speaks = second.ends and self._output(second)
+        return bool(speaks) and keeps and second.log_prob_per_token >= first.log_prob_per_token - MARGIN
+
+    def _output(self, part: _Part) -> str:
+        return clean(self.tokenizer.tgt.decode(part.best.ids))
+
+    def _missed(self, part: _Part) -> tuple[str, ...]:
+        return missed(part.terms, self._output(part)) if part.terms else ()
+
+    def _is_loop(self, part: _Part) -> bool:
+        return is_loop(self._output(part), part.text)
+
+    @cached_property
+    def _loop_size(self) -> int:
+        """So many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
+        return max(3, round(MIN_LETTERS / self.tokenizer.tgt.letters_per_piece))
+
+    # --- searching ---
+
+    def _find(self, parts: list[_Part], search: Search) -> None:
+        """Searches for parts in batches of similar length, and keeps what was found in them."""
         total = sum(len(part.ids) + 1 for part in parts) * search.rows
         on_cpu = self.device.type == "cpu"
         batches = _length_batches(parts, (_batch_tokens(total) if on_cpu else MAX_BATCH_TOKENS) // search.rows)
 
         def search_batch(batch: list[_Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
-            return in_halves(lambda part: self._search(part, check, search, first_line), batch)
+            return in_halves(lambda part: self._search(part, check, search), batch)
 
-        all_results = on_device(self.device, search_batch, batches)
-        return {
-            part.key: hypotheses
-            for batch, results in zip(batches, all_results, strict=True)
-            for part, hypotheses in zip(batch, results, strict=True)
-        }
+        for batch, results in zip(batches, on_device(self.device, search_batch, batches), strict=True):
+            for part, hypotheses in zip(batch, results, strict=True):
+                part.found = hypotheses
+
+    @torch.inference_mode()
+    def _search(self, batch: Sequence[_Part], check: Callable[[], None], search: Search) -> list[list[Hypothesis]]:
+        """Runs one search over parts of similar length; for each part its hypotheses, best first."""
+        src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
+        task = Task(
+            max_lengths=[part.max_length for part in batch],
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            prefixes=[part.prefix for part in batch],
+            phrases=[part.phrases for part in batch],
+            keys=[part.key for part in batch],
+            device=self.device,
+        )
+
+        def step(last: Tensor, position: int, state: SearchState) -> Tensor:
+            check()
+            return self._model(last, position, state)
+
+        return search(step, self._model.encode(src), task)
 
     def _constrained(self, search: Search) -> ConstrainedBeam:
         """A search like another one for outputs that must contain something."""
@@ -284,33 +416,12 @@ class Translator:
         if not isinstance(alike, Beam):
             once = search.no_repeat_ngram_size if isinstance(search, Greedy) else 0
             alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
-        symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
-        return ConstrainedBeam(alike, symbols)
+        return ConstrainedBeam(alike, tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ())
 
-    def _terms(self, text: str, glossary: Glossary) -> tuple[tuple[int, ...], ...]:
-        """What a text's terms become; nothing where that is longer than the model writes."""
-        terms = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
-        return terms if sum(map(len, terms)) < self.model.config.max_seq_len // 2 else ()
-
-    def _is_faithful(self, part: _Part, found: _Found) -> bool:
-        """Whether the best output of a part has the placeholders of its source, and no other ones."""
-        ids = found[part.key][0].ids
-        if not self.tokenizer.has_placeholders:
-            return not placeholders(part.text) or not differences(part.text, self.tokenizer.tgt.decode(ids))
-        return _symbols(ids) == _symbols(part.ids)
-
-    def _with_placeholders(self, part: _Part) -> _Part:
-        """A part whose output must contain the placeholders of its source, as symbols or as they are spelt."""
-        if self.tokenizer.has_placeholders:
-            needed = [(symbol,) for symbol in _symbols(part.ids).elements()]
-        else:
-            needed = [self._spelling(value) for value in placeholders(part.text)]
-        return replace(part, phrases=(*part.phrases, *needed))
-
-    def _spelling(self, value: str) -> tuple[int, ...]:
-        """The tokens of a placeholder, without a space of its own before it."""
-        ids = self.tokenizer.tgt.encode(value)
-        return tuple(ids[1:] if len(ids) > 1 and not self.tokenizer.tgt.decode(ids[:1]) else ids)
+    def _terms(self, terms: list[str]) -> tuple[tuple[int, ...], ...]:
+        """How terms are spelt in an output; nothing where that is longer than the model writes."""
+        spelt = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in terms)
+        return spelt if sum(map(len, spelt)) < self.model.config.max_seq_len // 2 else ()
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""
@@ -331,59 +442,34 @@ class Translator:
             raise DataError(f"{name} has a character or a word that is not in the target vocabulary; leave it out")
         return ids
 
-    def _split(self, line: int, text: str, first_line: int, prefix: list[int]) -> list[_Part]:
-        if not text or _is_markup(text):
-            return []
-        ids = self.tokenizer.src.encode(text)
-        if len(ids) <= self._max_source:
-            return [_Part(line, 0, text, ids, prefix)]
-        pieces, cut = split_text(text, lambda part: len(self.tokenizer.src.encode(part)), self._max_source)
-        if cut:
-            number = first_line + line + 1
-            self.warn(f"line {number} has a sentence longer than {self._max_source} pieces; translated in parts")
-        encode = self.tokenizer.src.encode
-        return [_Part(line, i, piece, encode(piece), [] if i else prefix) for i, piece in enumerate(pieces)]
+    # --- back to text ---
 
-    @torch.inference_mode()
-    def _search(
-        self, batch: Sequence[_Part], check: Callable[[], None], search: Search, first_line: int
-    ) -> list[list[Hypothesis]]:
-        """Runs one search over parts of similar length; for each part its hypotheses, best first."""
-        src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
-        task = Task(
-            max_lengths=[self._max_length(part) for part in batch],
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            prefixes=[part.prefix for part in batch],
-            phrases=[part.phrases for part in batch],
-            keys=[f"{first_line + part.line}.{part.index}" for part in batch],
-            device=self.device,
+    def _translation(self, job: _Job) -> Translation:
+        if not job.parts:
+            text = _printable(job.text) if clean(job.text) else ""
+            return Translation(text, alternatives=(Translation(text),))
+        count = max(len(part.found) for part in job.parts)
+        ranked = [[part.found[min(rank, len(part.found) - 1)] for part in job.parts] for rank in range(count)]
+        alternatives = tuple(self._detokenized(hypotheses, job.masked) for hypotheses in ranked)
+        best, source = alternatives[0], job.masked.unmask(job.masked.text)
+        different = differences(source, best.text, self.tokenizer.placeholders.expected)
+        unknown, share = self.tokenizer.unknown(job.masked.text)
+        return replace(
+            best,
+            alternatives=alternatives,
+            lost=different.lost,
+            added=different.added,
+            glued=different.glued,
+            missed=missed([term for part in job.parts for term in part.terms], best.text),
+            unknown=unknown,
+            unknown_share=share,
+            looped=job.looped,
+            repaired=job.repaired,
+            constrained=job.constrained,
         )
 
-        def step(last: Tensor, position: int, state: SearchState) -> Tensor:
-            check()
-            return self._model(last, position, state)
-
-        return search(step, self._model.encode(src), task)
-
-    def _max_length(self, part: _Part) -> int:
-        """Most pieces of its output, eos included: a prefix, phrases and eos always have room."""
-        longest = self.model.config.max_seq_len
-        limit = self.decoding.max_decode_len(len(part.ids), longest)
-        return max(min(limit + sum(map(len, part.phrases)), longest), len(part.prefix) + 1)
-
-    def _join(self, parts: list[list[Hypothesis]], masked: Masked) -> Translation:
-        """Joins the parts of one text, rank by rank; a part with fewer hypotheses repeats its last."""
-        if not parts:  # blank, or nothing to translate
-            text = masked.unmask(masked.text) if _is_markup(masked.text) else ""
-            return Translation(text, alternatives=(Translation(text),))
-        count = max(len(hypotheses) for hypotheses in parts)
-        ranked = [[hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in parts] for rank in range(count)]
-        alternatives = tuple(self._detokenized(hypotheses, masked) for hypotheses in ranked)
-        best = alternatives[0]
-        return replace(best, alternatives=alternatives)
-
     def _detokenized(self, parts: list[Hypothesis], masked: Masked) -> Translation:
+        """The hypotheses of a text's parts, joined."""
         vocabulary = self.tokenizer.tgt
         texts = [clean(vocabulary.decode(part.ids)) for part in parts]
         return Translation(
@@ -395,20 +481,14 @@ class Translator:
         )
 
 
-def _is_markup(text: str) -> bool:
-    """Whether a text, masked or not, has placeholders and no words."""
-    return not has_words(text) and (bool(placeholders(text)) or any(symbol in text for symbol in SYMBOLS))
-
-
-def _symbols(ids: list[int]) -> Counter[int]:
+def _symbols(ids: Sequence[int]) -> Counter[int]:
     """How often each symbol of a placeholder is among ids."""
     return Counter(token for token in ids if token in PLACEHOLDER_IDS)
 
 
-def _checked(text: str, translation: Translation, terms: list[str], *, looped: bool) -> Translation:
-    """A translation with what is wrong with its placeholders and terms."""
-    different, absent = differences(text, translation.text), missed(terms, translation.text)
-    return replace(translation, lost=different.lost, added=different.added, missed=absent, looped=looped)
+def _printable(text: str) -> str:
+    """A text without letters as it is, unless it has control characters or half characters."""
+    return clean(text) if any(unicodedata.category(one) in ("Cc", "Cs") for one in text) else text
 
 
 def _shortened(text: str) -> str:

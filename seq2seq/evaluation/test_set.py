@@ -7,12 +7,11 @@ from pathlib import Path
 from ...data.cleaning import clean
 from ...data.glossary import Glossary
 from ...data.placeholders import placeholders
+from ..decoding.config import CHUNK_TEXTS
 from ..decoding.translator import Translation, Translator
 from .forced import ForcedScore, force, set_loss
-from .scores import COMPARED_EXACTLY, Score, score
+from .scores import Score, score
 from .segments import Group, by_length, correlation, sentence_chrf
-
-_CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,10 @@ class TestResult:
         forced: What the model thinks of each of these references; None for the others.
         placeholders: Those of the sources, such as `%s`.
         terms: Translations that a glossary asks for.
-        looped: Outputs that repeated themselves, and were searched once more.
+        looped: Outputs that repeated themselves.
+        repaired: Outputs that a second search found, for a loop or a lost placeholder.
+        constrained: Outputs that a second search found, for a term of the glossary.
+        unknown: Sources with text that the vocabulary does not know.
     """
 
     checkpoint: Path
@@ -62,6 +64,9 @@ class TestResult:
     placeholders: Kept
     terms: Kept
     looped: int
+    repaired: int
+    constrained: int
+    unknown: int
     confidences: list[float]
     chrf: list[float]
     groups: list[Group]
@@ -83,6 +88,7 @@ def evaluate_set(
     length_penalty: float | None = None,
     no_repeat_ngram_size: int | None = None,
     glossary: Glossary | None = None,
+    repair: bool | None = None,
     device: str = "auto",
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
@@ -97,6 +103,7 @@ def evaluate_set(
         checkpoint: `best`, `last` or a step.
         beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
         glossary: Terms whose translations are given.
+        repair: See `Translator.translate`.
         device: `auto`, `cpu`, `cuda` or `mps`.
         warn: Hears of sentences that had to be cut.
         on_done: Told the number of sentences translated so far.
@@ -108,12 +115,11 @@ def evaluate_set(
     assert translator.checkpoint is not None
     search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
     found: list[Translation] = []
-    for start in range(0, len(sources), _CHUNK):
-        chunk = sources[start : start + _CHUNK]
-        found += translator.translate(chunk, search=search, first_line=start, glossary=glossary)
+    for start in range(0, len(sources), CHUNK_TEXTS):
+        chunk = sources[start : start + CHUNK_TEXTS]
+        found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
         on_done(len(found))
-    outputs = [translation.text for translation in found]
-    cleaned = [[clean(reference) for reference in refs] for refs in references]
+    outputs, kinds = [translation.text for translation in found], translator.tokenizer.placeholders.expected
     forced = force(translator, sources, [refs[0] for refs in references])
     loss = set_loss(forced)
     return TestResult(
@@ -125,10 +131,13 @@ def evaluate_set(
         ppl=loss.ppl,
         loss_sentences=sum(one is not None for one in forced),
         forced=forced,
-        scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
+        scores=[score(name, outputs, references) for name in metrics],
         outputs=outputs,
-        placeholders=_kept([len(placeholders(clean(text))) for text in sources], [one.lost for one in found]),
+        placeholders=_kept([len(placeholders(clean(text), kinds)) for text in sources], [one.lost for one in found]),
         looped=sum(one.looped for one in found),
+        repaired=sum(one.repaired for one in found),
+        constrained=sum(one.constrained for one in found),
+        unknown=sum(bool(one.unknown) for one in found),
         confidences=[one.confidence for one in found],
         chrf=sentence_chrf(outputs, references),
         groups=by_length(sources, outputs, references),

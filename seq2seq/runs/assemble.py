@@ -6,6 +6,7 @@ from importlib import metadata
 import torch
 
 from ...configs import RunConfig
+from ...data.facts import CorpusFacts
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
 from ..training.batches import Group
@@ -20,8 +21,8 @@ from .prepare import StoreBatches, subword_dropout
 from .weights import build_model
 
 
-def describe_model(settings: RunConfig, tokenizer: Tokenizer) -> ModelDescription:
-    """What `model.json` says of the model of a run."""
+def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts) -> ModelDescription:
+    """What `model.json` says of the model of a run, trained on a corpus like this."""
     return ModelDescription(
         format=FORMAT_VERSION,
         tfm_version=metadata.version("tfm"),
@@ -32,6 +33,7 @@ def describe_model(settings: RunConfig, tokenizer: Tokenizer) -> ModelDescriptio
         tokenizer_sha256=tokenizer.sha256,
         weights="ema" if settings.training.ema_decay else "model",
         decoding=asdict(settings.decoding),
+        corpus=asdict(facts),
     )
 
 

@@ -15,12 +15,13 @@ needs torch, so that the command line can look at a run without waiting for it; 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from ...data.config import MAX_VOCABULARY_BYTES
 from ...data.errors import EnvironmentFault, ModelError, UsageError
+from ...data.facts import CorpusFacts
 from ...data.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ...data.untrusted import LONGEST_STRING, MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from ..decoding.config import DecodingConfig
@@ -74,6 +75,8 @@ class ModelDescription:
     weights: str
     """Which weights validation, best and translate use: `ema` or `model`."""
     decoding: dict[str, Any]
+    corpus: dict[str, Any] = field(default_factory=dict)
+    """What the training pairs are like, see `data.facts`; nothing in checkpoints of an earlier tfm."""
 
     def model_config(self) -> ModelConfig:
         """Sizes and choices of the model."""
@@ -108,6 +111,10 @@ class ModelDescription:
     def decoding_config(self) -> DecodingConfig:
         """The run's decoding defaults."""
         return DecodingConfig(**self.decoding)
+
+    def corpus_facts(self) -> CorpusFacts:
+        """What the training pairs are like."""
+        return CorpusFacts(**self.corpus)
 
 
 def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
@@ -203,6 +210,7 @@ def read_description(directory: Path) -> ModelDescription:
         description = ModelDescription(**content)
         check_fields(description.model, ModelConfig, path)
         check_fields(description.decoding, DecodingConfig, path)
+        check_fields(description.corpus, CorpusFacts, path)
         description.model_config()
         description.decoding_config()
     except (ValueError, TypeError) as error:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from ...data.errors import ModelError
+from ...data.tokenizer import Tokenizer
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig, unknown
 from ..training.progress import Progress
-from .checkpoint import Purpose, checkpoint_step, read_description, read_state
+from .checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
 from .directory import RunDirectory, best_checkpoint
 from .setup import describe_setup
 from .verdict import verdict
@@ -43,6 +44,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
+        "repair": _repair(description, tokenizer) if description.purpose == "translator" else None,
         "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
         "training": {
             "step": progress.step,
@@ -65,6 +67,12 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "verdict": _verdict(run, progress, state.get("max_steps")) if run.has_begun else [],
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
+
+
+def _repair(description: ModelDescription, tokenizer: Tokenizer) -> str:
+    """What is searched for once more, and why."""
+    carried = sorted(tokenizer.placeholders.carried) if tokenizer.has_placeholders else []
+    return f"loops {description.corpus_facts().remark}; placeholders {', '.join(carried) or 'none'} carried through"
 
 
 def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:

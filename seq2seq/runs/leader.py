@@ -341,7 +341,10 @@ class Leader:
         tokenizer = self.prepared.tokenizer
         match self.description.purpose:
             case "translator":
-                return TranslationValidator(dev, tokenizer=tokenizer, decoding=decoding, config=self.config)
+                facts = self.description.corpus_facts()
+                return TranslationValidator(
+                    dev, tokenizer=tokenizer, decoding=decoding, facts=facts, config=self.config
+                )
             case "language model":
                 return TextValidator(dev, tokenizer=tokenizer, max_pieces=self.settings.model.max_seq_len - 1)
             case "sentence encoder" if self.objective == "masked_lm":

@@ -72,7 +72,7 @@ def started(
         prepared = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
         if saved is not None and not dry:  # its files may have other names by now, but hold what they did
             directory.write_configuration(settings)
-        description = describe_model(settings, prepared.tokenizer)
+        description = describe_model(settings, prepared.tokenizer, prepared.train.facts)
         setup = settle(
             directory,
             settings.training,

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.errors import Interrupted
+from ...data.facts import CorpusFacts
 from ...data.tokenizer import Tokenizer
-from ..decoding.config import DecodingConfig
+from ..decoding.config import CHUNK_TEXTS, DecodingConfig
 from ..decoding.generator import Generator
 from ..decoding.sampling import Sample
 from ..decoding.translator import Translator
@@ -32,8 +33,6 @@ T = TypeVar("T")
 
 SAMPLES = 3
 """Sample translations shown at each validation."""
-_CHUNK = 100
-"""Sentences translated between two looks at whether to stop: a second's work, or a few."""
 _MASKING_SEED = 1
 """Of the tokens that are hidden in a validation."""
 
@@ -94,11 +93,21 @@ class TranslationValidator:
         dev: The set.
         tokenizer: The run's.
         decoding: Limits of the output: its length, repetitions.
+        facts: What the training pairs are like.
         config: How many sentences to translate, and which score counts.
     """
 
-    def __init__(self, dev: DevSet, *, tokenizer: Tokenizer, decoding: DecodingConfig, config: TrainingConfig) -> None:
-        self._dev, self._tokenizer, self._decoding, self._config = dev, tokenizer, decoding, config
+    def __init__(
+        self,
+        dev: DevSet,
+        *,
+        tokenizer: Tokenizer,
+        decoding: DecodingConfig,
+        facts: CorpusFacts,
+        config: TrainingConfig,
+    ) -> None:
+        self._dev, self._tokenizer, self._config = dev, tokenizer, config
+        self._decoding, self._facts = decoding, facts
         self._pairs = dev.pairs[: config.validation_sentences]
 
     def __call__(self, model: Transformer | DecoderOnly, step: int) -> dict[str, Any]:
@@ -113,7 +122,7 @@ class TranslationValidator:
         """
         set_loss = evaluate_loss(model, self._dev.all_batches())
         outputs = self._translate(model)
-        references = [[clean(tgt)] for _, tgt in self._pairs]
+        references = [[tgt] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
         result: dict[str, Any] = {"loss": set_loss.loss, "ppl": set_loss.ppl}
         result |= {name: metric.value for name, metric in scores.items()}
@@ -124,13 +133,13 @@ class TranslationValidator:
         return result
 
     def _translate(self, model: Transformer | DecoderOnly) -> list[str]:
-        translator = Translator(model, self._tokenizer, self._decoding)
+        translator = Translator(model, self._tokenizer, self._decoding, self._facts)
         sources = [src for src, _ in self._pairs]
-        chunks = [sources[i : i + _CHUNK] for i in range(0, len(sources), _CHUNK)]
+        chunks = [sources[i : i + CHUNK_TEXTS] for i in range(0, len(sources), CHUNK_TEXTS)]
         return [
             translation.text
             for chunk in self._dev.interruptible(chunks)
-            for translation in translator.translate(chunk, beam_size=1, repair=False)
+            for translation in translator.translate(chunk, beam_size=1)
         ]
 
     def _show(self, step: int, result: dict[str, Any], outputs: list[str]) -> None:

@@ -226,7 +226,7 @@ class TestBench:
         ours, settings = bench.trainer("base", 3), script[1].preset("base")
         theirs = build_trainer(
             ours.config,
-            describe_model(settings, bench.prepared.tokenizer),
+            describe_model(settings, bench.prepared.tokenizer, bench.prepared.train.facts),
             bench.prepared.tokenizer,
             bench.prepared.train,
             device=torch.device("cpu"),

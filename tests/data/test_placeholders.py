@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data.placeholders import SYMBOLS, Differences, differences, mask, mask_pair, placeholders
+from tfm.data.cleaning import clean
+from tfm.data.placeholders import (
+    EVERY_KIND,
+    KINDS,
+    SYMBOLS,
+    Differences,
+    PlaceholderCount,
+    PlaceholderRule,
+    differences,
+    has_words,
+    mask,
+    placeholders,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +49,15 @@ from tfm.data.placeholders import SYMBOLS, Differences, differences, mask, mask_
         (r"{\an8}Hi {a[0]}", [r"{\an8}", "{a[0]}"]),
         ("访问https://example.com/a。谢谢", ["https://example.com/a"]),
         ("联系foo@example.com获取", ["foo@example.com"]),
+        ("{the old woman sleeps} <the old woman sleeps> {and the child} {{the cat}} {note: the cat}", []),
+        (
+            "{n, number} {when, date, short} {:%Y-%m-%d %H:%M} {x!r:>10}",
+            ["{n, number}", "{when, date, short}", "{:%Y-%m-%d %H:%M}", "{x!r:>10}"],
+        ),
+        (
+            '<input disabled> <img src=a.png alt="x y"/> <br /> <fr>',
+            ["<input disabled>", '<img src=a.png alt="x y"/>', "<br />", "<fr>"],
+        ),
         ("nothing here", []),
         ("", []),
     ],
@@ -51,47 +72,81 @@ MARKUP = st.sampled_from(
 TEXTS = st.lists(MARKUP | st.text(max_size=4), max_size=30).map("".join)
 
 
-@given(TEXTS)
-def test_a_text_comes_back(text: str) -> None:
+@given(TEXTS, st.sets(st.sampled_from(KINDS)))
+def test_a_text_comes_back(text: str, kinds: set[str]) -> None:
     text = "".join(character for character in text if character not in SYMBOLS)
-    masked = mask(text)
-    assert masked.unmask(masked.text) == text
+    masked = mask(text, kinds)
+    assert masked.unmask(masked.text) == clean(text)
     assert set(masked.values) == {character for character in masked.text if character in SYMBOLS}
+    assert not set(placeholders(masked.text, kinds)) & set(masked.values.values())
 
 
 @given(TEXTS, TEXTS)
-def test_both_sides_of_a_pair_come_back_with_the_same_symbols(src: str, tgt: str) -> None:
-    src, tgt = ("".join(c for c in text if c not in SYMBOLS) for text in (src, tgt))
-    masked_src, masked_tgt = mask_pair(src, tgt)
-    assert [masked_src.count(symbol) for symbol in SYMBOLS] == [masked_tgt.count(symbol) for symbol in SYMBOLS]
-    if masked_src == src:
-        assert masked_tgt == tgt
+def test_a_source_is_the_same_alone_and_in_a_pair_and_its_target_has_the_same_symbols(src: str, tgt: str) -> None:
+    src, tgt = (clean("".join(c for c in text if c not in SYMBOLS)) for text in (src, tgt))
+    masked = mask(src, KINDS)
+    target = masked.mask(tgt)
+    assert set(target) & set(SYMBOLS) <= set(masked.text)
+    for symbol, value in masked.values.items():
+        assert target.count(symbol) == placeholders(tgt).count(value)
+    assert target.translate({ord(symbol): value for symbol, value in masked.values.items()}) == tgt
 
 
 def test_equal_placeholders_are_one_symbol_and_others_are_others() -> None:
-    masked = mask("%s and {a} and %s")
-    assert masked.text == f"{SYMBOLS[0]} and {SYMBOLS[1]} and {SYMBOLS[0]}"
-    assert masked.unmask(f"{SYMBOLS[1]}, {SYMBOLS[0]}{SYMBOLS[0]}{SYMBOLS[5]}") == "{a}, %s%s"
+    masked = mask("%s and {a} and %s", KINDS)
+    first, second = masked.values
+    assert masked.text == f"{first} and {second} and {first}"
+    other = next(symbol for symbol in SYMBOLS if symbol not in masked.values)
+    assert masked.unmask(f"{second}, {first}{first}{other}") == "{a}, %s%s"
 
 
 def test_more_placeholders_than_symbols() -> None:
     text = " ".join(f"{{field{number}}}" for number in range(40))
-    masked = mask(text)
+    masked = mask(text, KINDS)
     assert len(masked.values) == len(SYMBOLS) and "{field39}" in masked.text
     assert masked.unmask(masked.text) == text
 
 
-def test_a_pair_has_symbols_for_what_both_sides_have_equally_often() -> None:
-    src, tgt = mask_pair("Click <b>%s</b> or %d", "Klicke <b>%s</b> oder %d %d")
-    assert "%d" in src and "%d %d" in tgt
-    assert "%s" not in src + tgt and "<b>" not in src + tgt
-    assert [c for c in src if c in SYMBOLS] == [c for c in tgt if c in SYMBOLS]
-    assert mask_pair("plain %s", "einfach") == ("plain %s", "einfach")
+def test_kinds_that_are_text_have_no_symbols() -> None:
+    masked = mask("<fr> the cat sees %s", {"printf"})
+    assert list(masked.values.values()) == ["%s"] and masked.text.startswith("<fr> the cat sees ")
+    assert has_words("<fr> %s", {"printf"}) and not has_words("<fr> %s", KINDS)
 
 
-def test_pairs_begin_with_different_symbols() -> None:
-    firsts = {next(c for c in mask_pair(f"text {n} %s", "%s")[0] if c in SYMBOLS) for n in range(300)}
+def test_a_placeholder_that_touches_no_letter_in_the_source_touches_none_in_the_translation() -> None:
+    masked = mask("the boy finds {name}, <b>red</b> and %s.", KINDS)
+    symbol = {value: one for one, value in masked.values.items()}
+    given = f"er findet{symbol['{name}']}und{symbol['<b>']}rot{symbol['</b>']}es {symbol['%s']}."
+    assert masked.unmask(given) == "er findet {name} und <b>rot</b> es %s."
+    unspaced = mask("Mr %s", KINDS)
+    assert unspaced.unmask(f"\u79c1{unspaced.text[-1]}\u3055\u3093") == "\u79c1%s\u3055\u3093"
+
+
+def test_texts_begin_with_different_symbols() -> None:
+    firsts = {next(c for c in mask(f"text {n} %s", KINDS).text if c in SYMBOLS) for n in range(300)}
     assert firsts == set(SYMBOLS)
+
+
+def counted(pairs: list[tuple[str, str]]) -> PlaceholderRule:
+    count = PlaceholderCount()
+    for pair in pairs:
+        count.add(*pair)
+    return count.rule()
+
+
+def test_a_kind_is_carried_through_where_the_pairs_do_so() -> None:
+    tags = [("<fr> the cat", "le chat"), ("<de> the cat", "die Katze")] * 10
+    carried = [(f"the cat %s {n}", f"%s {n} die Katze") for n in range(19)]
+    rule = counted([*tags, *carried])
+    assert rule.pairs == {"tag": (20, 0), "printf": (19, 19)}
+    assert rule.carried == set(), "19 pairs are too few"
+    assert rule.expected == {*KINDS} - {"tag"}, "a tag that never arrives is text, and not missed"
+    rule = counted([*tags, *carried, ("%s %s", "%s"), ("a %d", "b %d")])
+    assert rule.pairs["printf"] == (21, 20) and rule.carried == {"printf"}
+    assert counted([("%s", "%s")] * 18 + [("%s", "")] * 2).carried == {"printf"}
+    rule = counted([("%s", "%s")] * 17 + [("%s", "")] * 3)
+    assert rule.carried == set() and "printf" in rule.expected
+    assert EVERY_KIND.carried == EVERY_KIND.expected == {*KINDS} and counted([("a", "b")]).pairs == {}
 
 
 def test_differences() -> None:
@@ -102,8 +157,19 @@ def test_differences() -> None:
     assert str(Differences(("%s",) * 9_000, ("https://" + "a" * 10_000,))) == (
         "lost %s %s %s %s %s and 8,995 more, added https://" + "a" * 32 + ".."
     )
-    assert not differences("%s files", "%sdateien") and differences("%(s)s %s", "%(s)s").lost == ("%s",)
+    assert differences("%s files", "%sdateien") == Differences(glued=("%s",))
+    assert str(differences("%s files", "%sdateien")) == "glued to a letter %s"
+    assert not differences("%s %s", "%s%s") and differences("{a} %s", "{a}x%s").glued == ("{a}", "%s")
+    assert not differences("<b>red</b>", "<b>rot</b>") and not differences("%dx%d", "%dx%d")
+    assert differences("%(s)s %s", "%(s)s").lost == ("%s",)
     assert differences("https://a.org https://a.org/b", "https://a.org/b").lost == ("https://a.org",)
+
+
+def test_a_corrupted_address_is_lost() -> None:
+    found = differences("Tom sent it to tom@example.com", "Tom l'a envoy\u00e9 \u00e0 tom@example.comp\u00e9tig\u00e9")
+    assert found.lost == ("tom@example.com",) and found.added
+    found = differences("see https://example.org/a", "voir https://example.org/abc")
+    assert found == Differences(("https://example.org/a",), ("https://example.org/abc",))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Placeholders and terms of a glossary arrive, whatever the model would say: here it has learned nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.config import TokenizerConfig
+from tfm.data.facts import CorpusFacts
 from tfm.data.glossary import Glossary
-from tfm.data.placeholders import SYMBOLS, differences, placeholders
+from tfm.data.loops import is_loop
+from tfm.data.placeholders import SYMBOLS, PlaceholderRule, differences, placeholders
 from tfm.data.tokenizer import PLACEHOLDER_IDS, Tokenizer, build_tokenizer
 from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translator
-from tfm.seq2seq.decoding.repeats import is_loop
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
 
@@ -23,14 +25,36 @@ WORDS = ["the cat", "sees", "a dog", "and", "my sister"]
 @pytest.fixture(scope="module")
 def marked_tokenizer() -> Tokenizer:
     """A vocabulary of sentences with placeholders."""
-    sources = [f"{WORDS[i % 5]} {MARKUP[i % 8]} {WORDS[i % 3]} {MARKUP[i % 7]}." for i in range(60)]
-    targets = [f"{WORDS[i % 3]} {MARKUP[i % 7]}, {MARKUP[i % 8]} {WORDS[i % 5]}!" for i in range(60)]
+    sources = [f"{WORDS[i % 5]} {MARKUP[i % 8]} {WORDS[i % 3]} {MARKUP[i % 7]}." for i in range(200)]
+    targets = [f"{WORDS[i % 3]} {MARKUP[i % 7]}, {MARKUP[i % 8]} {WORDS[i % 5]}!" for i in range(200)]
     return build_tokenizer(sources, targets, TokenizerConfig(vocab_size=320))
+
+
+@pytest.fixture(autouse=True)
+def be_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that has learned nothing does not end its outputs, and finds unlikely what it has to write."""
+    monkeypatch.setattr("tfm.seq2seq.decoding.translator.MARGIN", float("inf"))
+    monkeypatch.setattr("tfm.seq2seq.decoding.translator._Part.ends", True)
+
+
+@pytest.fixture
+def make_looping(make_model: Callable[[int], Transformer], tokenizer: Tokenizer) -> Callable[..., Translator]:
+    """Builds a translator that repeats itself."""
+
+    def make(facts: CorpusFacts | None = None) -> Translator:
+        return Translator(make_model(20), tokenizer, DecodingConfig(beam_size=2), facts)
+
+    return make
 
 
 def make_translator(tokenizer: Tokenizer, max_seq_len: int = 60) -> Translator:
     config = ModelConfig(
-        d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=max_seq_len
+        d_model=16,
+        d_ff=32,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        max_seq_len=max_seq_len,
     )
     size = len(tokenizer.tgt)
     with torch.random.fork_rng(devices=[]):
@@ -66,35 +90,60 @@ def test_every_placeholder_arrives_as_often_as_it_stands_in_the_source(
     for text, found in zip(texts, translator.translate(texts, beam_size=beam_size), strict=True):
         assert all(found.text.count(value) >= placeholders(text).count(value) for value in placeholders(text))
         assert not differences(text, found.text) and not set(found.text) & set(SYMBOLS)
-        assert not found.lost and not found.added
+        assert not (found.lost or found.added or found.glued)
+
+
+LOOPING = CorpusFacts(pairs=1000, loops=2)
+"""Of a corpus whose targets repeat themselves."""
 
 
 @pytest.mark.parametrize("search", [Greedy(), Beam(3)])
 def test_an_output_that_repeats_itself_is_searched_again_and_flagged(
-    tokenizer: Tokenizer, search: Greedy | Beam
+    make_looping: Callable[..., Translator], search: Greedy | Beam
 ) -> None:
-    plain = make_translator(tokenizer)
+    translator = make_looping()
     texts = ["the cat sees the house.", "a dog", "my sister likes two apples.", "the dog the dog the dog the dog"]
-    sources = [tokenizer.src.encode(text) for text in texts]
-    before = plain.translate(texts, search=search, repair=False)
-    after = plain.translate(texts, search=search)
-    loops = [is_loop(one.tokens, ids) for one, ids in zip(before, sources, strict=True)]  # pieces count as ids do
+    before = translator.translate(texts, search=search, repair=False)
+    after = translator.translate(texts, search=search)
+    loops = [is_loop(one.text, text) for one, text in zip(before, texts, strict=True)]
     assert any(loops), "a model that has learned nothing repeats itself"
-    assert [one.looped for one in after] == loops
-    assert not any(is_loop(one.tokens, ids) for one, ids in zip(after, sources, strict=True))
-    assert not any(one.looped for one in before)
-    for one, other, looped in zip(before, after, loops, strict=True):
-        assert looped or one == other
+    assert [one.looped for one in after] == loops and not any(one.looped for one in before)
+    assert any(one.repaired for one in after)
+    for one, other, text in zip(before, after, texts, strict=True):
+        assert other.repaired or one.text == other.text
+        assert not (other.repaired and is_loop(other.text, text))
 
 
-def test_without_symbols_placeholders_are_spelt_out(
+def test_where_targets_repeat_themselves_outputs_may(make_looping: Callable[..., Translator]) -> None:
+    texts = ["the cat sees the house.", "a dog", "my sister likes two apples."]
+    free = make_looping().translate(texts, beam_size=1, repair=False)
+    assert make_looping(LOOPING).translate(texts, beam_size=1) == free
+    assert any(one.looped for one in make_looping(LOOPING).translate(texts, beam_size=1, repair=True))
+
+
+def test_a_second_output_has_to_be_better(
+    make_looping: Callable[..., Translator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["the cat sees the house.", "a dog", "my sister likes two apples."]
+    free = [one.text for one in make_looping().translate(texts, beam_size=1, repair=False)]
+    monkeypatch.setattr("tfm.seq2seq.decoding.translator.MARGIN", -float("inf"))
+    found = make_looping().translate(texts, beam_size=1)
+    assert [one.text for one in found] == free, "not where it is less likely"
+    assert any(one.looped for one in found) and not any(one.repaired for one in found)
+    monkeypatch.setattr("tfm.seq2seq.decoding.translator.MARGIN", float("inf"))
+    monkeypatch.setattr("tfm.seq2seq.decoding.translator._Part.ends", False)
+    assert [one.text for one in make_looping().translate(texts, beam_size=1)] == free, "not where it does not end"
+
+
+def test_without_symbols_placeholders_are_text_and_their_loss_is_said(
     make_model: Callable[[int], Transformer], tokenizer: Tokenizer
 ) -> None:
     plain = Translator(make_model(15), tokenizer, DecodingConfig(beam_size=3))
     (found,) = plain.translate(["the cat sees %s."])
-    assert "%s" in found.text and not found.lost
-    (free,) = plain.translate(["the cat sees %s."], repair=False)
-    assert free.lost == ("%s",) and "%s" not in free.text
+    assert found.lost == ("%s",) and "%s" not in found.text and not found.repaired
+    tags = replace(tokenizer, placeholders=PlaceholderRule({"tag": (20, 0)}))
+    (found,) = Translator(make_model(15), tags).translate(["<fr> the cat sees %s."])
+    assert found.lost == ("%s",), "a tag that is text is not missed"
 
 
 def test_what_was_not_repaired_is_reported(translator: Translator) -> None:

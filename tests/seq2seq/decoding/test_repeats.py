@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.greedy import Greedy
-from tfm.seq2seq.decoding.repeats import LOOP_SIZE, LOOP_TIMES, forbid_repeats, is_loop
+from tfm.seq2seq.decoding.repeats import forbid_repeats
 from tfm.seq2seq.decoding.search import IMPOSSIBLE, Task
 
 VOCABULARY = 5
@@ -79,17 +79,6 @@ def test_a_batch_with_prefixes_equals_its_sentences_alone(seed: int, prefixes: l
         alone = [search_language(search, language, [8], [p], [i])[0] for i, p in enumerate(prefixes)]
         assert [[h.ids for h in found] for found in together] == [[h.ids for h in found] for found in alone]
         assert all(found[0].ids[: len(p)] == p for found, p in zip(together, prefixes, strict=True))
-
-
-@given(Ids, Ids)
-@settings(max_examples=200, deadline=None)
-def test_a_loop_is_what_an_output_repeats_more_often_than_its_source(ids: list[int], source: list[int]) -> None:
-    def most(tokens: list[int]) -> int:
-        grams = [tuple(tokens[i : i + LOOP_SIZE]) for i in range(len(tokens) - LOOP_SIZE + 1)]
-        return max(map(grams.count, grams), default=0)
-
-    assert is_loop(ids, source) == (most(ids) >= LOOP_TIMES and most(ids) > most(source))
-    assert is_loop([1, 2, 3] * LOOP_TIMES, [4, 5]) and not is_loop([1, 2, 3] * LOOP_TIMES, [7, 8, 9] * LOOP_TIMES)
 
 
 def test_a_loop_is_left_and_a_guard_of_0_lets_it_go_on() -> None:

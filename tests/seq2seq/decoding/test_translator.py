@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import DataError, ModelError
+from tfm.data.facts import CorpusFacts
 from tfm.data.sentences import split_text
 from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
 from tfm.seq2seq import decoding
@@ -258,7 +259,8 @@ def test_a_sentence_beyond_the_limit_is_cut_with_a_warning_that_names_its_line(
 
 @pytest.mark.parametrize("text", ["x" * 500, "日本語。" * 100, "\U0001f600" * 60, '."' * 200, "a" * 39, "a" * 40])
 def test_any_text_fits(translator: Translator, text: str) -> None:
-    (found,) = translator.translate([text], beam_size=1)
+    translates_all = Translator(translator.model, translator.tokenizer, facts=CorpusFacts(letterless=20))
+    (found,) = translates_all.translate([text], beam_size=1)
     assert found.log_prob < 0
     assert found.text == " ".join(found.text.split())
 

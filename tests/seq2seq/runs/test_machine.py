@@ -7,6 +7,7 @@ import torch
 
 from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.errors import UsageError
+from tfm.data.facts import CorpusFacts
 from tfm.seq2seq.model.config import Architecture
 from tfm.seq2seq.runs.assemble import describe_model
 from tfm.seq2seq.runs.checkpoint import COMMANDS, Purpose
@@ -88,7 +89,7 @@ def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
     trees: list[dict[str, Any]], loss: type, parts: int | None, tokenizer: Any
 ) -> None:
     configured = settings(*trees)
-    description = describe_model(configured, tokenizer)
+    description = describe_model(configured, tokenizer, CorpusFacts())
     assert isinstance(build_loss(description, configured.training, torch.float32), loss)
     assert fixed_parts(configured) == parts
 
@@ -97,7 +98,7 @@ def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
 def test_the_presets_suit_their_machine(preset: str, tokenizer: Any) -> None:
     configured = parse_config(load_config(preset))
     check_machine(configured)
-    description = describe_model(configured, tokenizer)
+    description = describe_model(configured, tokenizer, CorpusFacts())
     assert description.purpose == "sentence encoder"
     with torch.device("meta"):
         build_model(description)

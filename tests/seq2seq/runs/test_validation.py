@@ -12,6 +12,7 @@ from helpers.tiny_run import Recorder
 from tfm.data.batching import make_batch
 from tfm.data.config import TokenizerConfig
 from tfm.data.errors import Interrupted
+from tfm.data.facts import CorpusFacts
 from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer, build_tokenizer
 from tfm.seq2seq.decoding import Translator
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -59,7 +60,9 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Translat
     def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> TranslationValidator:
         dev = DevSet(batches, pairs, Recorder(), stop_requested)
         config = TrainingConfig(**training)
-        return TranslationValidator(dev, tokenizer=tokenizer, decoding=DecodingConfig(), config=config)
+        return TranslationValidator(
+            dev, tokenizer=tokenizer, decoding=DecodingConfig(), facts=CorpusFacts(), config=config
+        )
 
     return make
 
@@ -69,7 +72,8 @@ def test_scores_are_those_of_the_translator_on_the_first_sentences(
 ) -> None:
     result = make_validator(validation_sentences=120)(model, 7)
     outputs = Translator(model, tokenizer, DecodingConfig()).translate(
-        [src for src, _ in pairs[:120]], beam_size=1, repair=False
+        [src for src, _ in pairs[:120]],
+        beam_size=1,
     )
     references = [[tgt] for _, tgt in pairs[:120]]
     assert result["chrf"] == score("chrf", [str(one) for one in outputs], references).value > 0
@@ -107,7 +111,7 @@ def test_a_stop_is_heard_between_batches_and_between_parts_of_the_translations(
         asked[0] += 1
         return signal.SIGTERM if asked[0] > looks else None
 
-    monkeypatch.setattr(validation, "_CHUNK", 60)
+    monkeypatch.setattr(validation, "CHUNK_TEXTS", 60)
     monkeypatch.setattr(Translator, "translate", counted)
     with pytest.raises(Interrupted, match="stopped during validation") as stopped:
         make_validator(stop_requested, validation_sentences=150)(model, 7)

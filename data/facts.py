@@ -1,0 +1,61 @@
+"""What is usual in a corpus: whether right text repeats itself, and what becomes of lines without letters."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from .loops import is_loop
+from .placeholders import CARRIED_SHARE, MIN_PAIRS, Pair, has_words
+
+SAMPLE = 5_000
+"""Most training pairs that are looked at."""
+MAX_LOOPS = 0.001
+"""Where a greater share of the training targets repeats itself, repetition is no fault."""
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """What a sample of training pairs is like. A checkpoint keeps it.
+
+    Attributes:
+        pairs: How many were looked at.
+        loops: How many of their targets repeat themselves, see `loops.is_loop`.
+        letterless: How many of their sources have no letters.
+        unchanged: How many of these have the same text as target.
+    """
+
+    pairs: int = 0
+    loops: int = 0
+    letterless: int = 0
+    unchanged: int = 0
+
+    @property
+    def loops_are_faults(self) -> bool:
+        """Whether a translation that repeats itself is wrong."""
+        return self.loops <= MAX_LOOPS * self.pairs
+
+    @property
+    def keeps_letterless(self) -> bool:
+        """Whether a line without letters is its own translation: unless the corpus shows that it is not."""
+        return self.letterless < MIN_PAIRS or self.unchanged >= CARRIED_SHARE * self.letterless
+
+    @property
+    def remark(self) -> str:
+        """Why a translation that repeats itself is searched for once more, or is not."""
+        share = f"{100 * self.loops / self.pairs:.2f} %" if self.pairs else "no one knows how many"
+        return f"{'on' if self.loops_are_faults else 'off'} ({share} of the training targets repeat themselves)"
+
+
+def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> CorpusFacts:
+    """Counts what pairs are like.
+
+    Args:
+        pairs: Cleaned.
+        placeholder_kinds: Placeholders whose letters do not count as letters.
+    """
+    letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
+    return CorpusFacts(
+        pairs=len(pairs),
+        loops=sum(is_loop(tgt, src) for src, tgt in pairs),
+        letterless=len(letterless),
+        unchanged=sum(src == tgt for src, tgt in letterless),
+    )
