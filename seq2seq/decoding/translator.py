@@ -14,7 +14,7 @@ from ...data.errors import DataError
 from ...data.glossary import Glossary, missed
 from ...data.padding import pad_sources
 from ...data.placeholders import SYMBOLS, Masked, differences, has_words, placeholders
-from ...data.sentences import refuse_one_text, split_text
+from ...data.sentences import join_texts, refuse_one_text, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
@@ -387,7 +387,7 @@ class Translator:
         vocabulary = self.tokenizer.tgt
         texts = [clean(vocabulary.decode(part.ids)) for part in parts]
         return Translation(
-            text=masked.unmask(" ".join(text for text in texts if text)),
+            text=masked.unmask(join_texts(texts)),
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(masked.unmask(vocabulary.piece(token)) for part in parts for token in part.ids),
