@@ -31,14 +31,8 @@ _BETWEEN_WORDS = regex.compile(
 _REACH = 50
 """A cut without a space may fall so many characters from the middle to fall in a better place."""
 
-_UNSPACED = (
-    "["
-    + "".join(
-        rf"\p{{Script_Extensions={script}}}"
-        for script in "Han Hiragana Katakana Bopomofo Yi Thai Lao Khmer Myanmar Tibetan Tai_Tham New_Tai_Lue".split()
-    )
-    + r"\uff01-\uff9f]"
-)
+_SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Tai_Tham")
+_UNSPACED = "[" + "".join(rf"\p{{Script_Extensions={script}}}" for script in _SCRIPTS) + r"\uff01-\uff9f]"
 """Characters of scripts that put no spaces between words, their punctuation included."""
 _UNSPACED_LAST = regex.compile(rf"(?r){_UNSPACED}[\p{{Pe}}\p{{Pf}}\p{{Pi}}\p{{Pd}}\p{{Nd}}{_MARK[1:-1]}\"'…]*$")
 _UNSPACED_FIRST = regex.compile(rf"[\p{{Ps}}\p{{Pf}}\p{{Pi}}\p{{Pd}}\p{{Nd}}\"'…]*{_UNSPACED}")

@@ -14,7 +14,8 @@ from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.sampling import Sample
 from tfm.seq2seq.explain.explanation import CONTINUATION, SAMPLES, Explanation, explain
 from tfm.seq2seq.explain.questions import questions
-from tfm.seq2seq.explain.text import Place, text
+from tfm.seq2seq.explain.text import Place
+from tfm.seq2seq.explain.text import text as walk
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.trained import load_run
@@ -71,8 +72,8 @@ def test_a_beginning_is_shown_as_given_and_nothing_beside_it(tmp_path: Path, tok
     extensions = found.beam["extensions"]
     cut = sum(one["fate"] == "cut" for one in extensions)
     assert f"looked at {len(extensions)} beginnings and cut {cut}" in answer
-    assert f"step 1 was given {found.written[0].text}," in text(found, Place(step=0))
-    assert f"step {len(given) + 1} wrote {found.written[len(given)].text}," in text(found, Place(step=len(given)))
+    assert f"step 1 was given {found.written[0].text}," in walk(found, Place(step=0))
+    assert f"step {len(given) + 1} wrote {found.written[len(given)].text}," in walk(found, Place(step=len(given)))
 
 
 @pytest.mark.parametrize("at_limit", [True, False])
