@@ -40,14 +40,24 @@ _DIVIDED = 0.1
 """Share of spaces from which an unspaced script counts as divided into words."""
 
 
-def refuse_one_text(texts: Sequence[str]) -> None:
-    """A string is a sequence of strings, too: of its letters.
+def check_texts(texts: Sequence[object], name: str = "texts") -> None:
+    """Refuses what is no sequence of strings: a table's empty cells are None or nan, for example.
+
+    Args:
+        texts: As given by a user.
+        name: What they are called.
 
     Raises:
-        TypeError: Texts were wanted, and one came.
+        TypeError: One of them is no string, which is named by its position from 0; or one text came, or an iterator.
     """
-    if isinstance(texts, str):
+    if isinstance(texts, str):  # it is a sequence of strings, too: of its letters
         raise TypeError(f"give a list of texts, not one text: [{texts[:20]!r}{' ..' if len(texts) > 20 else ''}]")
+    if isinstance(texts, bytes) or not hasattr(texts, "__len__"):
+        raise TypeError(f"{name} must be a list of strings, not of type {type(texts).__name__}")
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            found = "None" if text is None else f"of type {type(text).__name__}"
+            raise TypeError(f"{name}[{position}] is {found}, not a string")
 
 
 def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> tuple[list[str], bool]:

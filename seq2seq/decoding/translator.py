@@ -14,7 +14,7 @@ from ...data.errors import DataError
 from ...data.glossary import Glossary, missed
 from ...data.padding import pad_sources
 from ...data.placeholders import SYMBOLS, Masked, differences, has_words, placeholders
-from ...data.sentences import join_texts, refuse_one_text, split_text
+from ...data.sentences import check_texts, join_texts, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
@@ -210,9 +210,9 @@ class Translator:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
                 prefixes as texts.
             DataError: A prefix is longer than the model allows, or has characters that its vocabulary lacks.
-            TypeError: One text came instead of several.
+            TypeError: One text came instead of several, or one of them is no string.
         """
-        refuse_one_text(texts)
+        check_texts(texts)
         if search is not None and beam_size is not None:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
@@ -318,6 +318,7 @@ class Translator:
             return [[]] * count
         if isinstance(prefixes, str):
             return [self._encode_prefix(prefixes)] * count
+        check_texts(prefixes, "prefixes")
         if len(prefixes) != count:
             raise ValueError(f"there are {count} texts, but {len(prefixes)} prefixes")
         return [self._encode_prefix(prefix) for prefix in prefixes]

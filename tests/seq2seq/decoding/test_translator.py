@@ -509,3 +509,7 @@ def test_only_a_cpu_is_shared_among_threads(
 def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> None:
     with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['ab'\]"):
         translator.translate("ab")
+    with pytest.raises(TypeError, match=r"texts\[1\] is None, not a string"):
+        translator.translate(["a", None])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"prefixes\[0\] is of type int, not a string"):
+        translator.translate(["a"], prefixes=[3])  # pyright: ignore[reportArgumentType]
