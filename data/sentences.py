@@ -20,7 +20,6 @@ _SENTENCE_END = regex.compile(rf"(?:{_SPACED_END}|{_UNSPACED_END})(?!{_MARK})")
 """The signs that end a sentence, the quotes and brackets that close with it, and the space that follows."""
 
 _SPACE = regex.compile(rf" (?!{_MARK})")
-_FLAG_LETTER = regex.compile(r"\p{Regional_Indicator}")
 _CLUSTER = regex.compile(rf"\X(?!{_MARK})")
 _AFTER_A_SIGN = regex.compile(r"(?<=\p{P})(?<![\p{Ps}\p{Pi}])(?!\p{P})")
 _BETWEEN_WORDS = regex.compile(
@@ -139,22 +138,15 @@ def _near_the_middle(sentence: str) -> int:
     if spaces := [match.start() for match in _SPACE.finditer(sentence, 1)]:
         return min(spaces, key=distance)
     reach = min(_REACH, len(sentence) // 4)
-    near = [place for place in _character_ends(sentence, middle - reach, middle + reach) if distance(place) <= reach]
-    if near:
+    if near := _character_ends(sentence, middle - reach, middle + reach):
         return min(near, key=lambda place: (_roughness(sentence, place), distance(place)))
     return min(_character_ends(sentence, 0, len(sentence)) or range(1, len(sentence)), key=distance)
 
 
 def _character_ends(sentence: str, first: int, last: int) -> list[int]:
-    """Where the characters end that a reader sees, from about `first` to about `last`.
-
-    It is looked at from farther away, for what is there depends on what is before; a row of flags on its first letter.
-    """
-    start = max(first - _REACH, 0)
-    while start and _FLAG_LETTER.match(sentence, start):
-        start -= 1
-    ends = (match.end() for match in _CLUSTER.finditer(sentence, start, last + _REACH))
-    return [end for end in ends if end < len(sentence)]
+    """Where the characters end that a reader sees, from `first` to `last`."""
+    ends = (match.end() for match in _CLUSTER.finditer(sentence, max(first - 1, 0), last + 1))
+    return [end for end in ends if first <= end <= last and end < len(sentence)]
 
 
 def _roughness(sentence: str, place: int) -> int:

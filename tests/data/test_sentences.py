@@ -94,6 +94,9 @@ def test_cuts_fall_at_sentence_ends(text: str, limit: int, parts: list[str]) -> 
         ['He said " go ! "', " She left .", ' "Why?"', " So . . .", " well"],
         ["It is 3.5 km to .NET and a.b/c?d=e.", " Yes‽", " No"],
         ["平成30。5月。", "第1節。"],
+        ["हाँ।", " १।२ लाख रुपये।"],
+        ["はい。", f"{'（' * 12}いいえ。{'）' * 12}"],
+        ["aa.", " Ab. \u0301cccccc."],
     ],
     ids=lambda sentences: sentences[0],
 )
@@ -154,6 +157,7 @@ def test_a_closing_quote_stays_with_the_sentence_that_it_closes(text: str, limit
         ("私は毎日学校へ行き、友達と遊ぶ", 12, ["私は毎日学校へ行き、", "友達と遊ぶ"]),
         ("これはコンピューターです", 9, ["これは", "コンピューターです"]),
         ("เขาไปโรงเรียน", 8, ["เขาไป", "โรงเรียน"]),
+        ("ကျွန်တော်ကျောင်းသွားသည်။", 20, ["ကျွန်တော်", "ကျောင်းသွားသည်။"]),
         ("🇩🇪🇫🇷🇬🇧", 4, ["🇩🇪", "🇫🇷🇬🇧"]),
     ],
 )
@@ -183,6 +187,12 @@ def test_without_a_space_a_cut_falls_after_a_sign_or_between_words(text: str, li
 )
 def test_parts_are_joined_as_their_script_does(texts: list[str], joined: str) -> None:
     assert join_texts(texts) == joined
+
+
+@pytest.mark.parametrize("count", range(95, 115))
+def test_flags_stay_whole_in_a_long_row(count: int) -> None:
+    parts, _ = split_text("🇩🇪" * count, len, 7)
+    assert all(part == "🇩🇪" * (len(part) // 2) for part in parts) and len("".join(parts)) == 2 * count
 
 
 def test_a_long_sentence_is_halved_at_the_space_nearest_its_middle() -> None:
