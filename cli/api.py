@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.errors import UsageError
 from ..data.glossary import Glossary
+from ..data.sentences import check_texts
 from .console import Console
 from .runs import find_run
 from .test_sets import open_test_set, sides
@@ -136,13 +137,12 @@ def translate(
         device: `auto`, `cpu`, `cuda` or `mps`.
 
     Raises:
-        TypeError: One text came instead of several.
+        TypeError: One text came instead of several, or one of them is no string.
         TfmError: As its subclasses in `tfm.data.errors` say.
     """
-    from ..data.sentences import refuse_one_text
     from ..seq2seq.decoding import Translator
 
-    refuse_one_text(texts)
+    check_texts(texts)
     console = Console()
     terms = None if glossary is None else Glossary.load(Path(glossary))
     translator = Translator.load(find_run(_path(run), console), checkpoint=checkpoint, device=device, warn=console.warn)
@@ -202,7 +202,11 @@ def evaluate(
 
 
 def _names(files: Files) -> list[str]:
-    return [str(files)] if isinstance(files, str | Path) else [str(one) for one in files]
+    names = [
+        str(one) if isinstance(one, Path) else one for one in ([files] if isinstance(files, str | Path) else files)
+    ]
+    check_texts(names, "files")
+    return names
 
 
 def _path(name: Named | None) -> Path | None:

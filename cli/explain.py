@@ -50,6 +50,7 @@ def explain(
     del debug
     from ..data.errors import UsageError
     from ..data.files import OutputFile
+    from .arguments import lines_of, refuse_file_names
     from .console import Console
     from .libraries import importing
     from .runs import find_run
@@ -58,6 +59,9 @@ def explain(
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")
     if format_ == "html" and output is None:
         raise UsageError("a page needs a file: add --output page.html, or --format text for the terminal")
+    refuse_file_names([text], "give one of its sentences")
+    if (count := len(lines_of(text))) > 1:
+        raise UsageError(f"the text has {count} lines; give one sentence")
     console = Console()
     directory = find_run(run, console)
     with importing():

@@ -10,6 +10,7 @@ from typing import IO
 
 from ..data.formats import refuse_known_format
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
+from .arguments import lines_of, refuse_file_names
 from .console import Console
 
 CHUNK_LINES = 1000
@@ -24,10 +25,10 @@ Chunk = list[bytes | None]
 def line_chunks(
     arguments: list[str] | None, path: Path | None, console: Console, *, done: int = 0, size: int = CHUNK_LINES
 ) -> Iterable[Chunk]:
-    """The lines of a command: its arguments, else a file, else standard input.
+    """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
-        arguments: Lines given as such.
+        arguments: Texts given as such.
         path: The file.
         console: Sees the prompt.
         done: Lines of the file that are passed over.
@@ -35,8 +36,10 @@ def line_chunks(
 
     Raises:
         DataError: The file cannot be read, or is not text.
+        UsageError: The arguments are names of files.
     """
     if arguments:
+        refuse_file_names(arguments, "for its lines give --input {name}")
         return argument_lines(arguments)
     return stdin_lines(console) if path is None else file_lines(path, done, size)
 
@@ -117,8 +120,8 @@ class Decoder:
 
 
 def argument_lines(texts: list[str]) -> Iterator[Chunk]:
-    """The arguments, one line each."""
-    yield [text.replace("\n", " ").encode("utf-8", errors="surrogateescape") for text in texts]
+    """The lines of the arguments."""
+    yield [line.encode("utf-8", errors="surrogateescape") for text in texts for line in lines_of(text)]
 
 
 def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:

@@ -14,6 +14,7 @@ import typer
 from ..data.errors import Interrupted, TfmError
 from ..seq2seq.interrupts import Interrupts
 from ..seq2seq.memory import is_out_of_memory
+from .arguments import TextCommand
 from .check import check
 from .console import visible
 from .data import data
@@ -45,7 +46,7 @@ for command in (data, tokenize, train, translate, generate, embed, evaluate, che
     for annotation in command.__annotations__.values():
         for option in getattr(annotation, "__metadata__", ()):
             option.readable = False  # whether a file can be read is said by what reads it, in words of its own
-    app.command()(command)
+    app.command(cls=TextCommand)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from .alignment import Shift, find_shifts
 from .cleaning import clean
+from .numbers import differences_in_numbers
 from .placeholders import Pair, differences
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
@@ -28,8 +29,6 @@ KINDS: dict[Kind, str] = {
 REMOVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "numbers")
 """What makes a pair unfit for training. A number may be a word on the other side."""
 
-_NUMBER = re.compile(r"\d+(?:[.,:\u00a0\u202f' ]\d+)*")
-_SEPARATORS = re.compile(r"\D")
 _UNSPACED = frozenset({"CJK", "THAI", "LAO", "KHMER", "MYANMAR"})
 """Scripts that put no spaces between words, unless somebody has divided them."""
 _MIN_LETTERS = 4
@@ -138,8 +137,7 @@ def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, 
     for side, text, script in (("source", src, scripts[0]), ("target", tgt, scripts[1])):
         if (other := _other_script(text, script)) is not None:
             found["script"] = f"{side}: {other}"
-    numbers = Counter(_numbers(src)), Counter(_numbers(tgt))
-    if numbers[0] != numbers[1] and (different := _one_sided(*numbers)):
+    if different := _other_numbers(src, tgt):
         found["numbers"] = different
     if different := differences(src, tgt):
         found["tags"] = str(different)
@@ -256,17 +254,9 @@ def _mojibake(text: str, script: str) -> str | None:
 # --- numbers ---
 
 
-def _numbers(text: str) -> list[str]:
-    """The numbers of a text, without what stands between their digits; full-width digits are digits."""
-    return [_SEPARATORS.sub("", number) for number in _NUMBER.findall(unicodedata.normalize("NFKC", text))]
-
-
-def _one_sided(src: Counter[str], tgt: Counter[str]) -> str:
+def _other_numbers(src: str, tgt: str) -> str:
     """What is on one side only. Numbers of one digit may be words on the other side, so they do not count alone."""
-    more_src, more_tgt = src - tgt, tgt - src
-    if sorted("".join(src.elements())) == sorted("".join(tgt.elements())):
-        return ""  # divided in another way
-    clear = [number for number in (*more_src, *more_tgt) if len(number) > 1] or (more_src and more_tgt)
-    if not clear:
+    lost, added = differences_in_numbers(src, tgt)
+    if not any(len(number) > 1 for number in (*lost, *added)) and not (lost and added):
         return ""
-    return f"{' '.join(more_src.elements()) or 'none'} | {' '.join(more_tgt.elements()) or 'none'}"
+    return f"{' '.join(lost) or 'none'} | {' '.join(added) or 'none'}"

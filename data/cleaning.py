@@ -6,11 +6,19 @@ SentencePiece itself then runs with identity normalisation, so that `decode(enco
 import re
 import unicodedata
 
-_KEPT_FORMAT_CHARACTERS = "\u200c\u200d"
-"""Zero-width non-joiner and joiner: they change what a Persian word, an Indic conjunct or an emoji is."""
-
 _UNPRINTABLE = re.compile(r"[^ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u058f\u05d0-\u05ea\u0620-\u06d5\u4e00-\u9fff]")
 _REPLACEMENT = "\ufffd"
+
+_TAGS = "\U000e0020-\U000e007e"
+_END_OF_TAGS = "\U000e007f"
+_EMOJI = "[\u2600-\u27bf\U0001f000-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]?"
+_INVISIBLE = (
+    "\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+    f"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001{_TAGS}{_END_OF_TAGS}"
+)
+"""Format characters (category Cf) that show nothing (Default_Ignorable_Code_Point), but for those that `clean` keeps.
+They are written out, so that every Python, whatever its Unicode, cleans a text alike."""
+_DROPPED = re.compile(f"({_EMOJI}[{_TAGS}]+{_END_OF_TAGS})|[{_INVISIBLE}]")
 
 
 def clean(text: str) -> str:
@@ -19,8 +27,10 @@ def clean(text: str) -> str:
     * lone surrogates (half characters that JSON or a command line can carry) become U+FFFD;
     * Unicode NFC: `e` + combining acute becomes `é`;
     * every white-space or control character, U+2028, U+2029, U+0085, VT and FF included, becomes a space;
-    * invisible format characters (zero-width space, soft hyphen, byte-order and direction marks) are dropped, except
-      the two joiners that carry meaning;
+    * format characters that show nothing are dropped: zero-width space, soft hyphen, byte-order and direction marks,
+      word joiner, language tags and the like. Four kinds carry meaning and stay: the zero-width joiner and non-joiner,
+      the Mongolian vowel separator, and the tags of an emoji, such as those that make a black flag Scotland's;
+    * format characters that show stay: the Arabic end of ayah and number signs, for example;
     * runs of spaces become one, and none is left at either end.
 
     Idempotent: `clean(clean(x)) == clean(x)`.
@@ -28,6 +38,7 @@ def clean(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     if _UNPRINTABLE.search(text):
+        text = _DROPPED.sub(lambda found: found[1] or "", text)
         text = "".join(_clean_character(character) for character in text)
         # Dropping a character can bring a base letter and its accent together.
         text = unicodedata.normalize("NFC", text)
@@ -36,8 +47,6 @@ def clean(text: str) -> str:
 
 def _clean_character(character: str) -> str:
     category = unicodedata.category(character)
-    if category == "Cf":
-        return character if character in _KEPT_FORMAT_CHARACTERS else ""
     if category in ("Cc", "Zs", "Zl", "Zp"):
         return " "
     return _REPLACEMENT if category == "Cs" else character

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..config import DataConfig
 from ..errors import DataError
+from ..sentences import join_texts
 from .raw import RawDocument, line_end
 
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
@@ -55,7 +56,7 @@ class SubtitleDocument(RawDocument):
             for number, line in enumerate(spoken, start=first):
                 self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
         elif spoken:
-            self._add_lines(first, last, "", " ".join(spoken))
+            self._add_lines(first, last, "", join_texts(spoken))
 
     def _add_lines(self, first: int, last: int, before: str, text: str) -> None:
         self.fields.add(text, lambda translation: self._put(first, last, before + translation))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from ...data.padding import pad_sources
-from ...data.sentences import refuse_one_text
+from ...data.sentences import check_texts
 from ...data.tokenizer import Tokenizer
 from ..memory import in_halves
 from ..model.encoder_only import EncoderOnly
@@ -83,9 +83,9 @@ class Embedder:
             (N, D), float32, each of length 1; zeros for a blank text.
 
         Raises:
-            TypeError: One text came instead of several.
+            TypeError: One text came instead of several, or one of them is no string.
         """
-        refuse_one_text(texts)
+        check_texts(texts)
         encoded = self.tokenizer.src.encode_all(self.tokenizer.mask(text).text for text in texts)
         for line, ids in enumerate(encoded, start=first_line + 1):
             if len(ids) > self.max_pieces:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.errors import UsageError
-from ...data.sentences import refuse_one_text
+from ...data.sentences import check_texts
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
@@ -112,9 +112,9 @@ class Generator:
 
         Raises:
             UsageError: The model does not read texts of `max_pieces`.
-            TypeError: One text came instead of several.
+            TypeError: One text came instead of several, or one of them is no string.
         """
-        refuse_one_text(beginnings)
+        check_texts(beginnings, "beginnings")
         search, limit = search or Sample(), max_pieces or self.max_pieces
         if limit > self.max_pieces:
             raise UsageError(

@@ -24,7 +24,7 @@ from ...data.glossary import Glossary, missed
 from ...data.loops import MIN_LETTERS, is_loop
 from ...data.padding import pad_sources
 from ...data.placeholders import Masked, differences, has_words
-from ...data.sentences import refuse_one_text, split_text
+from ...data.sentences import check_texts, join_texts, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
 from ..model.decoder_only import DecoderOnly
@@ -270,9 +270,9 @@ class Translator:
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
                 prefixes as texts.
             DataError: A prefix is longer than the model allows, or has characters that its vocabulary lacks.
-            TypeError: One text came instead of several.
+            TypeError: One text came instead of several, or one of them is no string.
         """
-        refuse_one_text(texts)
+        check_texts(texts)
         if search is not None and beam_size is not None:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
@@ -429,6 +429,7 @@ class Translator:
             return [[]] * count
         if isinstance(prefixes, str):
             return [self._encode_prefix(prefixes)] * count
+        check_texts(prefixes, "prefixes")
         if len(prefixes) != count:
             raise ValueError(f"there are {count} texts, but {len(prefixes)} prefixes")
         return [self._encode_prefix(prefix) for prefix in prefixes]
@@ -473,7 +474,7 @@ class Translator:
         vocabulary = self.tokenizer.tgt
         texts = [clean(vocabulary.decode(part.ids)) for part in parts]
         return Translation(
-            text=masked.unmask(" ".join(text for text in texts if text)),
+            text=masked.unmask(join_texts(texts)),
             score=sum(part.score for part in parts),
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(masked.unmask(vocabulary.piece(token)) for part in parts for token in part.ids),

@@ -80,7 +80,7 @@ class Output:
         text: The text.
         pieces: Its pieces, and `</s>`.
         probabilities: Of each of them, given those before.
-        ranks: Of each among all that might have come; greedy search always takes the first, 1.
+        ranks: Of each among all that might have come; greedy search always takes the first, 1, where it is free.
         log_prob, score: Of the whole, and normalised for length.
     """
 
@@ -140,6 +140,8 @@ class Explanation:
     snapshots: list[Snapshot] = field(default_factory=list)
     prefix: int = 0
     """Steps whose piece was given: the beginning of a language model's text."""
+    at_limit: bool = False
+    """Whether the output was ended by the limit of its length, and not by the model."""
 
 
 @torch.inference_mode()
@@ -189,6 +191,7 @@ def explain(
     )
     found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
     found.stations, found.prefix = stations(sizes), len(subject.prefix)
+    found.at_limit = len(best.ids) + 1 == task.first_limit
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
     found.output, found.search = subject.output(best), _in_words(search)
     found.steps = [*_steps(subject, arrays, best.ids)]

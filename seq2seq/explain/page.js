@@ -292,7 +292,7 @@ const views = {
     const note = asLogits
       ? `The ${step.candidates.length} likeliest of ${data.vocabulary.toLocaleString("en")} pieces at step ${state.step + 1}.`
       : `Temperature ${T}. These pieces have ${percent(Math.min(all, 1))} together. Sampling with --top-p 0.9 would draw from ${most} of them, greedy search takes the first.`;
-    return [element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}: `, element("b", {}, spoken(data.written[state.step].text)), " was written")),
+    return [element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}: `, element("b", {}, spoken(data.written[state.step].text)), state.step < data.prefix ? " was given" : " was written")),
       element("div", { class: "bars" }, ...items.flat()), element("p", { class: "facts" }, note)];
   },
 
@@ -489,7 +489,7 @@ function bestPath(all) {
     if (all[i].position !== wanted.length) continue;
     const path = [i];
     while (all[path[0]].parent !== null) path.unshift(all[path[0]].parent);
-    if (wanted.every((text, p) => all[path[p]].piece === text) && all[i].fate !== "kept") return new Set(path);
+    if (wanted.every((text, p) => all[path[p]].piece === text) && all[i].fate === "ended") return new Set(path);
   }
   return new Set();
 }

@@ -237,8 +237,9 @@ def _grid(found: Explanation) -> Question:
 
 
 def _least_sure(found: Explanation) -> int:
-    """The step at which the piece written was least probable, among those that were not given."""
-    return min(range(found.prefix, len(found.steps)), key=lambda t: found.steps[t].probability)
+    """The step at which the piece written was least probable, among those that the model was free to write."""
+    free = range(found.prefix, len(found.steps) - found.at_limit) or range(len(found.steps))
+    return min(free, key=lambda t: found.steps[t].probability)
 
 
 def _unsure(found: Explanation) -> Question:

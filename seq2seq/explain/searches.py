@@ -6,8 +6,19 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..decoding.beam import likeliest_extensions
-from ..decoding.search import IMPOSSIBLE, Hypothesis, Search, SearchState, Task
+from ..decoding.beam import Beam, likeliest_extensions
+from ..decoding.greedy import Greedy
+from ..decoding.repeats import forbid_repeats
+from ..decoding.search import (
+    IMPOSSIBLE,
+    Hypothesis,
+    Search,
+    SearchState,
+    Task,
+    force_eos,
+    force_prefixes,
+    log_softmax,
+)
 
 _IMPOSSIBLE_ROW = -1
 """Stands for an extension that does not exist."""
@@ -57,14 +68,15 @@ class WatchedStep:
 
     Args:
         predict: The model.
-        width: Extensions that a search looks at in each step.
-        eos_id: What ends an output.
+        search: Whose step it is.
+        task: Of one sentence.
     """
 
-    def __init__(self, predict: Predict, width: int, eos_id: int) -> None:
-        self._predict, self._width, self._eos_id = predict, width, eos_id
+    def __init__(self, predict: Predict, search: Search, task: Task) -> None:
+        self._predict, self._size, self._task = predict, search.rows, task
+        self._no_repeat_ngram_size = search.no_repeat_ngram_size if isinstance(search, Greedy | Beam) else 0
         self._rows: list[int | None] = []  # the extension of each row of the last step
-        self._log_probs = torch.empty(0, 0)  # of the last step, (R, V)
+        self._log_probs = torch.empty(0, 0)  # of the last step, as the search sees them, (R, V)
         self.extensions: list[Extension] = []
 
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
@@ -77,8 +89,19 @@ class WatchedStep:
         state.moved = None
         state.ids = torch.cat([state.ids, last[:, None]], dim=1)
         logits = self._predict(state.ids)
-        self._log_probs = logits.log_softmax(dim=-1)
-        return logits.clone()  # a search may write into it
+        self._log_probs = self._possible(log_softmax(logits.clone()), position, state.ids)
+        return logits
+
+    def _possible(self, log_probs: Tensor, position: int, ids: Tensor) -> Tensor:
+        """Log-probabilities (R, V) without what the search leaves out: it takes a beginning that is given, does not
+        repeat itself if it must not, and ends at its limit.
+        """
+        if position < self._task.longest_prefix:
+            log_probs = force_prefixes(log_probs, position, [0], self._task.prefixes)
+        if self._no_repeat_ngram_size:
+            log_probs = forbid_repeats(log_probs, ids, self._no_repeat_ngram_size, self._task, [0])
+        at_limit = torch.full((log_probs.size(0),), position + 1 >= self._task.first_limit, device=log_probs.device)
+        return force_eos(log_probs, at_limit, self._task.eos_id)
 
     def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
         """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
@@ -99,7 +122,8 @@ class WatchedStep:
         """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""
         rows, log_probs = self._rows, self._log_probs
         totals = torch.tensor([self._total(row) for row in rows])
-        likeliest = likeliest_extensions(totals[None], log_probs.clone().cpu(), self._width, filler=self._eos_id)
+        eos_id = self._task.eos_id
+        likeliest = likeliest_extensions(totals[None], log_probs.clone().cpu(), 2 * self._size, filler=eos_id)
         best, parents, tokens = (each[0].tolist() for each in likeliest)
         seen = {
             (p, t): rank
@@ -108,7 +132,7 @@ class WatchedStep:
         }
         numbers: dict[tuple[int, int], int] = {}
         for row, token in dict.fromkeys([*seen, *kept]):
-            ends = token == self._eos_id and seen.get((row, token), self._width) < max(self._width // 2, 1)
+            ends = token == eos_id and seen.get((row, token), self._size) < self._size
             fate = "kept" if (row, token) in kept else "ended" if ends else "cut"
             log_prob = log_probs[row, token].item()
             numbers[row, token] = len(self.extensions)
@@ -127,20 +151,18 @@ class WatchedStep:
         return self.extensions
 
 
-def watch(
-    search: Search, predict: Predict, task: Task, width: int | None = None
-) -> tuple[list[Hypothesis], list[Extension]]:
+def watch(search: Search, predict: Predict, task: Task) -> tuple[list[Hypothesis], list[Extension]]:
     """Searches for the output of one sentence.
 
     Args:
         search: `Greedy`, `Beam` or `Sample`.
         predict: The model.
         task: Of one sentence.
-        width: Extensions to write down in each step; those that a beam of the same size looks at if not given.
 
     Returns:
-        The hypotheses, as the search gives them, and what it looked at on the way.
+        The hypotheses, as the search gives them, and what it looked at on the way: in each step the likeliest
+        extensions, as many as a beam of the same size looks at.
     """
-    step = WatchedStep(predict, width or 2 * search.rows, task.eos_id)
+    step = WatchedStep(predict, search, task)
     hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]
     return hypotheses, step.finish()

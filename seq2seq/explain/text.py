@@ -178,7 +178,8 @@ class _Writer:
         likely = zip(step.candidates[:LISTED], step.logits, strict=False)
         normaliser = step.log_normalisers[TEMPERATURES.index(1.0)]
         written = self._found.written[self._place.step].text
-        yield f"  step {self._place.step + 1} wrote {written}, with a probability of {step.probability:.4f}"
+        wrote = "was given" if self._place.step < self._found.prefix else "wrote"
+        yield f"  step {self._place.step + 1} {wrote} {written}, with a probability of {step.probability:.4f}"
         for piece, logit in likely:
             yield f"    {piece.text:<14} logit {number(logit)}   probability {math.exp(logit - normaliser):.4f}"
 

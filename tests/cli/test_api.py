@@ -51,6 +51,10 @@ def test_translating_and_evaluating_are_those_of_the_commands(
         api.translate(["x"])
     with pytest.raises(TypeError, match="give a list of texts"):
         api.translate("ab", run=tiny_run)
+    with pytest.raises(TypeError, match=r"texts\[1\] is None, not a string"):
+        api.translate(["ab", None], run=tiny_run)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"files\[0\] is None, not a string"):
+        api.evaluate(src=[None], tgt="dev.de", run=tiny_run)  # pyright: ignore[reportArgumentType]
 
 
 def test_the_import_is_light() -> None:

@@ -109,6 +109,8 @@ def test_corpora_too_small_to_tell(pairs: list[Pair]) -> None:
         ("in 1999", "im Jahr", ["numbers"]),
         ("half past 8:30", "um 8h30", []),
         ("３０ minutes", "30 Minuten", []),
+        ("874 books, 1,250 pens", "۸۷۴ Bücher, ۱٬۲۵۰ Stifte", []),
+        ("874 books", "۷۸۴ Bücher", ["numbers"]),
         ("Tom", "Tom", []),
         ("New York City", "New York City", ["identical"]),
         ("a café", "ein CafÃ©", ["mojibake"]),

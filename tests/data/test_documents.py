@@ -323,6 +323,11 @@ def test_subtitles_keep_numbers_and_times(write: Write) -> None:
     assert filled(path, lambda _: "x").splitlines()[2:4] == ["x", ""]
 
 
+def test_the_lines_of_a_cue_are_joined_as_their_script_does(write: Write) -> None:
+    path = write("a.srt", "1\n00:00:01,000 --> 00:00:02,500\n私は学校に\n行く。\n")
+    assert opened(path).fields.texts == ["私は学校に行く。"]
+
+
 def test_webvtt_keeps_settings_and_notes(write: Write) -> None:
     vtt = "WEBVTT\n\nNOTE a note\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>hello\n"
     assert filled(write("a.vtt", vtt), german) == vtt.replace("hello", "HELLO")

@@ -38,6 +38,7 @@ Kind = Literal["unigram", "bpe", "char", "word"]
 KINDS: tuple[Kind, ...] = ("unigram", "bpe", "char", "word")
 SUBWORD = ["unigram", "unigram separate", "bpe", "bpe separate"]
 TRAPS = ["\u2581", "\ue000", "\ue000a", "\ue000b", "\u2585", "\u2047", "\ufffd", "<s>", "</s>", "<unk>", "<pad>"]
+TRAPS += ["\u06dd\u0661", "a\u180ea", "\U0001f3f4\U000e0067\U000e007f", "\U000e0067"]
 TRAPS += ["<reserved_00>", "<0x41>", "<2de>", "👩\u200d🚀", "🇩🇪", "\ud800", "\udc00", "\x00", "\t", "▁the", "日本"]
 ANY_CHARACTER = st.characters() | st.characters(categories=["Cs"])
 ANY_TEXT = st.text(alphabet=ANY_CHARACTER) | st.lists(

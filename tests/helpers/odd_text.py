@@ -25,6 +25,7 @@ PLACEHOLDERS = ["%s", "%1$d", "{name}", "{0:.2f}", "<b>", "</b>", "<a href='x'>"
 PLACEHOLDERS += ["a@b.org", ":func:`x`", "`code`", "%%", "\\n", "<!-- x -->", "{\\an8}", "|name|", "%", "{", "<", "`"]
 SPACES = "\u2028\u2029\u0085\v\f\x1c\x1d\x1e\u00a0\u3000\u2003\u202f\t"
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202a\u202b\u202c\u202d\u202e\u2066\u2069\u200e\u200f\U000e0001"
+INVISIBLE += "\u06dd\u180e\u061c\U0001f3f4\U000e0067\U000e007f"
 RANGES = [(0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x400, 0x4FF), (0x590, 0x6FF), (0x900, 0x97F), (0xE00, 0xE7F)]
 RANGES += [(0x1100, 0x11FF), (0x1F300, 0x1FAFF), (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xE000, 0xF8FF)]
 RANGES += [(0x1D400, 0x1D7FF), (0x20000, 0x2A6DF), (0xFB00, 0xFDFF)]

@@ -108,3 +108,5 @@ def test_it_is_loaded_from_a_run_and_from_no_other_kind(
 def test_one_text_is_not_read_letter_by_letter(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
     with pytest.raises(TypeError, match="give a list of texts"):
         Embedder(encoder, tokenizer).embed("ab")
+    with pytest.raises(TypeError, match=r"texts\[0\] is of type bytes, not a string"):
+        Embedder(encoder, tokenizer).embed([b"a"])  # pyright: ignore[reportArgumentType]

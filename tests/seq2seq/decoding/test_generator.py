@@ -149,3 +149,5 @@ def test_each_machine_names_the_command_that_it_is_for(
 def test_one_beginning_is_not_continued_letter_by_letter(generator: Generator) -> None:
     with pytest.raises(TypeError, match="give a list of texts"):
         generator.generate("ab")
+    with pytest.raises(TypeError, match=r"beginnings\[1\] is of type float, not a string"):
+        generator.generate(["a", float("nan")])  # pyright: ignore[reportArgumentType]

@@ -4,7 +4,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenize
 from tfm.seq2seq import decoding
 from tfm.seq2seq.decoding import Beam, DecodingConfig, Greedy, Sample, Translation, Translator
 from tfm.seq2seq.decoding import translator as translator_module
-from tfm.seq2seq.decoding.search import Hypothesis, Search
+from tfm.seq2seq.decoding.search import Hypothesis, Search, SearchState, Step, Task
 from tfm.seq2seq.model.encoder_decoder import Transformer
 
 LINES = [
@@ -246,6 +246,30 @@ def test_a_text_beyond_the_limit_is_split_at_sentence_ends_and_joined(model: Tra
     assert warnings == []
 
 
+@dataclass(frozen=True)
+class Says:
+    """A search that always finds the same."""
+
+    ids: list[int]
+    rows: int = 1
+    length_penalty: float = 0.6
+
+    def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
+        return [[Hypothesis(self.ids, -1.0, -1.0)] for _ in task.max_lengths]
+
+
+@pytest.mark.parametrize(
+    ("said", "joint"), [("the cat sleeps.", " "), ("猫が寝る。", ""), ("แมวนอน", ""), ("猫 が 寝る 。", " ")]
+)
+def test_parts_are_joined_as_the_script_of_the_translation_does(
+    model: Transformer, tokenizer: Tokenizer, said: str, joint: str
+) -> None:
+    translator = Translator(model, tokenizer)
+    (found,) = translator.translate([" ".join(SENTENCES * 3)], search=Says(tokenizer.tgt.encode(said)))
+    parts = found.text.count(said)
+    assert parts > 1 and found.text == joint.join([said] * parts)
+
+
 def test_a_sentence_beyond_the_limit_is_cut_with_a_warning_that_names_its_line(
     model: Transformer, tokenizer: Tokenizer
 ) -> None:
@@ -257,7 +281,10 @@ def test_a_sentence_beyond_the_limit_is_cut_with_a_warning_that_names_its_line(
     assert warning.startswith("line 102 has a sentence longer than 39 pieces")
 
 
-@pytest.mark.parametrize("text", ["x" * 500, "日本語。" * 100, "\U0001f600" * 60, '."' * 200, "a" * 39, "a" * 40])
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 500, "日本語。" * 100, "\U0001f600" * 60, '."' * 200, "a" * 39, "a" * 40, "e" + "\u0323" * 300, "क्ष" * 99],
+)
 def test_any_text_fits(translator: Translator, text: str) -> None:
     translates_all = Translator(translator.model, translator.tokenizer, facts=CorpusFacts(letterless=20))
     (found,) = translates_all.translate([text], beam_size=1)
@@ -484,3 +511,7 @@ def test_only_a_cpu_is_shared_among_threads(
 def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> None:
     with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['ab'\]"):
         translator.translate("ab")
+    with pytest.raises(TypeError, match=r"texts\[1\] is None, not a string"):
+        translator.translate(["a", None])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"prefixes\[0\] is of type int, not a string"):
+        translator.translate(["a"], prefixes=[3])  # pyright: ignore[reportArgumentType]

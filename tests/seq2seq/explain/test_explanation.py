@@ -1,5 +1,6 @@
 """What is shown of a run: the same output as `tfm translate`, searches, heads, checkpoints; and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from tfm.seq2seq.decoding.generator import Generator
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.sampling import Sample
 from tfm.seq2seq.explain.explanation import CONTINUATION, SAMPLES, Explanation, explain
+from tfm.seq2seq.explain.questions import questions
+from tfm.seq2seq.explain.text import Place
+from tfm.seq2seq.explain.text import text as walk
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.trained import load_run
@@ -51,7 +55,37 @@ def test_a_language_model_continues(tmp_path: Path, tokenizer: Tokenizer) -> Non
     (expected,) = Generator.load(run).generate(["my sister"], search=Greedy(), max_pieces=min(limit, 40))
     assert found.greedy is not None and found.greedy.text == expected.text
     assert found.greedy.text.startswith("my sister")
+    assert found.at_limit == (len(found.written) == min(limit, 40))
     assert [piece.text for piece in found.axes["seq"]] == [piece.text for piece in found.axes["tgt"]]
+
+
+def test_a_beginning_is_shown_as_given_and_nothing_beside_it(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """No other beginning was looked at, and no question is about a step at which the model was not free."""
+    config = ModelConfig(**SMALL, **layers_of("decoder_only"), architecture="decoder_only")
+    run = write_run(tmp_path / "run", tokenizer, config, text_only=True)
+    found = explained(run, "my sister")
+    given = tokenizer.tgt.encode("my sister")
+    assert found.prefix == len(given) >= 2
+    looked_at = [one for one in found.beam["extensions"] if one["position"] < found.prefix]
+    assert [(one["token"], one["fate"]) for one in looked_at] == [(token, "kept") for token in given]
+    (answer,) = [one.answer for one in questions(found) if one.station == "choice"]
+    extensions = found.beam["extensions"]
+    cut = sum(one["fate"] == "cut" for one in extensions)
+    assert f"looked at {len(extensions)} beginnings and cut {cut}" in answer
+    assert f"step 1 was given {found.written[0].text}," in walk(found, Place(step=0))
+    assert f"step {len(given) + 1} wrote {found.written[len(given)].text}," in walk(found, Place(step=len(given)))
+
+
+@pytest.mark.parametrize("at_limit", [True, False])
+def test_a_step_that_was_not_free_is_not_the_least_sure(tmp_path: Path, tokenizer: Tokenizer, at_limit: bool) -> None:
+    config = ModelConfig(**SMALL, **layers_of("decoder_only"), architecture="decoder_only")
+    found = explained(write_run(tmp_path / "run", tokenizer, config, text_only=True), "my sister")
+    found.at_limit = at_limit
+    for step in (0, len(found.steps) - 1):  # one was given, and one is the end at the limit
+        found.steps[step] = replace(found.steps[step], probability=0.0)
+    (asked,) = [one for one in questions(found) if one.station == "probabilities"]
+    assert (asked.show["step"] == len(found.steps) - 1) != at_limit
+    assert asked.show["step"] >= found.prefix
 
 
 def test_heads_off_are_compared_with_the_output(tmp_path: Path, tokenizer: Tokenizer) -> None:

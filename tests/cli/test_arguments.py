@@ -1,0 +1,113 @@
+"""Texts as arguments: a dash at the beginning, several lines, a file's name."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from helpers.command import Tfm, error_of, write_lines
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.main import get_command
+
+from tfm.cli.arguments import TextCommand, lines_of, refuse_file_names
+from tfm.data.errors import UsageError
+
+
+def parsed(*arguments: str) -> tuple[list[str], str, bool, str]:
+    """The texts and options that a command gets."""
+    app, got = typer.Typer(), list[Any]()
+
+    @app.command(cls=TextCommand)
+    def command(  # pyright: ignore[reportUnusedFunction]
+        text: Annotated[list[str] | None, typer.Argument()] = None,
+        prefix: str = "",
+        json_: Annotated[bool, typer.Option("--json")] = False,
+        run: Annotated[str, typer.Option("--run", "-r")] = "",
+    ) -> None:
+        got.extend([text or [], prefix, json_, run])
+
+    get_command(app)(list(arguments), standalone_mode=False)
+    return got[0], got[1], got[2], got[3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["- the cat"], (["- the cat"], "", False, "")),
+        (["--json", "- the cat", "b", "--run", "r"], (["- the cat", "b"], "", True, "r")),
+        (["a", "-5 degrees", "-- so it is", "—no"], (["a", "-5 degrees", "-- so it is", "—no"], "", False, "")),
+        (["--prefix", "- the", "a"], (["a"], "- the", False, "")),
+        (["--prefix=- the", "-rmy run", "- b\nc"], (["- b\nc"], "- the", False, "my run")),
+        (["--prefix", "--", "a"], (["a"], "--", False, "")),
+        (["--prefix", "", "- a"], (["- a"], "", False, "")),
+        (["--json", "--", "--run", "-x"], (["--run", "-x"], "", True, "")),
+        (["-", "a"], (["-", "a"], "", False, "")),
+        ([], ([], "", False, "")),
+    ],
+)
+def test_what_is_a_text_and_what_an_option(arguments: list[str], expected: tuple[Any, ...]) -> None:
+    assert parsed(*arguments) == expected
+
+
+@given(st.lists(st.text().map(lambda text: f"- {text}") | st.text().filter(lambda text: not text.startswith("-"))))
+def test_texts_come_as_they_are_and_in_order(texts: list[str]) -> None:
+    assert parsed(*texts, "--prefix", "- p")[:2] == (texts, "- p")
+
+
+@pytest.mark.parametrize("arguments", [["a", "--nonsense"], ["--nonsense", "- a"], ["a", "--run"], ["- a", "-x"]])
+def test_a_misspelt_option_is_no_text(arguments: list[str]) -> None:
+    with pytest.raises(Exception, match=r"[Nn]o such option|requires an argument"):
+        parsed(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a", ["a"]),
+        ("", [""]),
+        ("a\nb\r\nc", ["a", "b", "c"]),
+        ("a\n\nb\n", ["a", "", "b"]),
+        ("a\u2028b", ["a\u2028b"]),
+    ],
+)
+def test_lines_of_an_argument(text: str, lines: list[str]) -> None:
+    assert lines_of(text) == lines
+
+
+def test_names_of_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("note.txt", "note", "3.5"):
+        Path(name).write_text("a")
+    for names in (["note.txt"], ["./note"], ["3.5"], ["note.txt", "3.5"]):
+        with pytest.raises(UsageError, match=rf"^{names[0]} is a file: give --input {names[0]}$"):
+            refuse_file_names(names, "give --input {name}")
+    for texts in (["note"], ["other.txt"], ["note.txt", "a"], ["note.txt "], [], ["x." * 5000], ["a\0.b"], ["."], [""]):
+        refuse_file_names(texts, "give --input {name}")
+
+
+def test_each_line_of_an_argument_is_translated_by_itself(tfm: Tfm, tiny_run: Path) -> None:
+    lines = ["one two three", "", "- four five", "six seven"]
+    expected = tfm("translate", "--run", tiny_run, stdin="\n".join(lines).encode())
+    done = tfm("translate", "--run", tiny_run, "\n".join(lines[:3]), *lines[3:])
+    assert done.returncode == 0, error_of(done)
+    assert done.stdout == expected.stdout and len(done.stdout.splitlines()) == 4
+    found = tfm("translate", "--run", tiny_run, "--json", "\n".join(lines) + "\n").stdout.splitlines()
+    assert [json.loads(one)["source"] for one in found] == lines
+
+
+@pytest.mark.parametrize("command", ["translate", "generate", "embed", "explain"])
+def test_commands_refuse_names_of_files(tfm: Tfm, tiny_run: Path, tmp_path: Path, command: str) -> None:
+    write_lines(tmp_path / "note.txt", ["one two"])
+    output = ["--output", "page.html"] if command == "explain" else []
+    done = tfm(command, "--run", tiny_run, "note.txt", *output)
+    fix = "give one of its sentences" if command == "explain" else "for its lines give --input note.txt"
+    assert done.returncode == 2 and error_of(done).endswith(f"tfm: error: note.txt is a file: {fix}\n")
+    assert done.stdout == b"" and not (tmp_path / "page.html").exists()
+
+
+def test_one_sentence_is_explained(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("explain", "--run", tiny_run, "--format", "text", "one\ntwo")
+    assert (done.returncode, error_of(done)) == (2, "tfm: error: the text has 2 lines; give one sentence\n")
+    assert tfm("explain", "--run", tiny_run, "--format", "text", "- one\n").stdout.startswith(b"- one\n")
