@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.errors import UsageError
 from ..data.glossary import Glossary
 from .console import Console
+from .guard import guard_training
 from .runs import find_run
 from .test_sets import open_test_set, sides
 
@@ -94,6 +95,7 @@ def train(
         say=reporter.say,
     )
     directory = RunDirectory(_path(run) or default_run(config, configuration.data))
+    guard_training(directory.path, configuration.data, config=config, tokenizer=given_tokenizer, init_from=source)
     with Interrupts() as interrupts:
         result = train_run(
             configuration,

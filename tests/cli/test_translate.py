@@ -1,5 +1,6 @@
 """`tfm translate`: one line in, one line out, always."""
 
+import gzip
 import json
 import os
 import signal
@@ -144,6 +145,36 @@ def test_a_file_that_was_interrupted_goes_on(tiny_run: Path, tmp_path: Path) -> 
     whole = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     assert (tmp_path / "out.txt").read_bytes() == whole.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
+def test_names_say_that_outputs_are_compressed(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "test.en", ["one two", "three"])
+    write_lines(tmp_path / "test.de", ["zwei eins", "drei"])
+    (tmp_path / "in.gz").write_bytes(gzip.compress((tmp_path / "test.en").read_bytes()))
+    run, files = ["--run", tiny_run], ["--src", "test.en", "--tgt", "test.de"]
+    usual = tfm("translate", *run, "--input", "test.en").stdout
+    assert usual.count(b"\n") == 2
+    for command, results in [
+        (["translate", *run, "--input", "in.gz", "--output", "out.gz"], {"out.gz": usual}),
+        (
+            ["translate", *run, "--output", "out.gz", "--attention", "maps.jsonl.gz"],
+            {"out.gz": b"\n", "maps.jsonl.gz": None},
+        ),
+        (
+            ["evaluate", *run, *files, "-o", "out.gz", "--report", "each.jsonl.gz"],
+            {"out.gz": usual, "each.jsonl.gz": None},
+        ),
+        (["data", *files, "--report", "faults.gz"], {"faults.gz": b""}),
+    ]:
+        done = tfm(*command, stdin=b"\n")
+        assert done.returncode == 0, error_of(done)
+        for name, content in results.items():
+            found = gzip.decompress((tmp_path / name).read_bytes())
+            assert found == content if content is not None else json.loads(found.splitlines()[0])
+    assert (tmp_path / "maps").is_dir() and not list(tmp_path.glob("*.partial"))
+    (tmp_path / "app.po").write_text('msgid "one"\nmsgstr ""\n', encoding="utf-8")
+    done = tfm("translate", *run, "--input", "app.po", "--output", "out.po.gz")
+    assert done.returncode == 2 and "the --output must end in .po" in error_of(done)
 
 
 def test_other_work_does_not_go_on(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
