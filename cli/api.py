@@ -19,6 +19,7 @@ from ..data.errors import UsageError
 from ..data.glossary import Glossary
 from ..data.sentences import check_texts
 from .console import Console
+from .guard import guard_training
 from .runs import find_run
 from .test_sets import open_test_set, sides
 
@@ -95,6 +96,7 @@ def train(
         say=reporter.say,
     )
     directory = RunDirectory(_path(run) or default_run(config, configuration.data))
+    guard_training(directory.path, configuration.data, config=config, tokenizer=given_tokenizer, init_from=source)
     with Interrupts() as interrupts:
         result = train_run(
             configuration,

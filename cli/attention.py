@@ -5,11 +5,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from .guard import Place, Writes, file_places
+
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation, Translator
 
 DECIMALS = 5
 """Of a share in the file."""
+_PICTURE = "line-"
+"""What the name of a picture begins with."""
+
+
+def pictures_of(path: Path) -> Path:
+    """The folder of pictures beside a file: its name without its suffix, and without `.gz`."""
+    from ..data.compression import compression_of
+
+    return (path if compression_of(path) is None else path.with_suffix("")).with_suffix("")
+
+
+def _places(path: Path, given: object) -> Iterator[Place]:
+    del given
+    yield from file_places(path)
+    yield Place(pictures_of(path))
+    yield Place(pictures_of(path), f"{_PICTURE}*")
+
+
+WRITES_ATTENTION = Writes(_places)
 
 
 class AttentionFile:
@@ -44,7 +65,7 @@ class AttentionFile:
                 weights = {name: _rounded(shares.tolist()) for name, shares in one.weights.items()}
                 record |= {"source": one.source, "output": one.output, "attention": weights}
                 picture = heat_map(one, f"line {line}")
-                replace_file(self._pictures / f"line-{line:06d}.svg", picture)
+                replace_file(self._pictures / f"{_PICTURE}{line:06d}.svg", picture)
             self._stream.write(json_line(record) + "\n")
 
 
@@ -57,7 +78,7 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
     """The file to write attention to, if it is wanted.
 
     Args:
-        path: Its name; the folder of pictures has the same name without its suffix.
+        path: Its name.
         translator: Has the model.
     """
     if path is None:
@@ -65,18 +86,17 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
         return
     from ..data.files import OutputFile, make_directory
 
-    pictures = path.with_suffix("")
+    pictures = pictures_of(path)
     make_directory(pictures)
     with OutputFile(path) as stream:
         yield AttentionFile(stream, pictures, translator)
 
 
-def check_attention(path: Path | None, others: Sequence[Path | None], *, of_document: bool) -> None:
-    """Refuses a file without a suffix, a file that the command reads or writes otherwise, and documents.
+def check_attention(path: Path | None, *, of_document: bool) -> None:
+    """Refuses a file without a suffix, and documents.
 
     Args:
         path: The file.
-        others: Other files of the command.
         of_document: What is translated is a document, not lines.
 
     Raises:
@@ -88,8 +108,5 @@ def check_attention(path: Path | None, others: Sequence[Path | None], *, of_docu
         return
     if not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")
-    for other in others:
-        if other is not None and other.resolve() in (path.resolve(), path.with_suffix("").resolve()):
-            raise UsageError(f"--attention {path} and {other} are in each other's way; give it another name")
     if of_document:
         raise UsageError("--attention is for lines, not for a document that is translated in place")

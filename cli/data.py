@@ -1,6 +1,7 @@
 """`tfm data`: the audit of a corpus, before a night is spent on it."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
 from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
@@ -19,25 +21,45 @@ EXAMPLES = 3
 """Lines of each kind of fault that are shown."""
 
 
+def _clean_names(src: Sequence[str | Path], tgt: Sequence[str | Path]) -> list[str]:
+    """Names of the two clean files: those of the corpus, where it is two files."""
+    names = [Path(path).name for path in (*src, *tgt)]
+    return names if len(set(names)) == len(names) == 2 else ["clean.src", "clean.tgt"]
+
+
+def _clean_files(folder: Path, given: Mapping[str, Any]) -> Iterator[Place]:
+    for name in _clean_names(given["src"] or [], given["tgt"] or []):
+        yield from file_places(folder / name)
+
+
 def data(
     src: Src = None,
     tgt: Tgt = None,
     data: Data = None,
     dev_src: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Sources of validation and test sets; may be repeated.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Sources of validation and test sets; may be repeated."),
+        READS_FILE,
     ] = None,
-    dev_tgt: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Line by line their translations.")] = None,
+    dev_tgt: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Line by line their translations."), READS_FILE
+    ] = None,
     dev: Annotated[
-        list[str] | None, typer.Option(metavar="SPEC", help="Validation and test sets in the notation of --data.")
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="Validation and test sets in the notation of --data."),
+        READS_SPEC,
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs."),
+        WRITES_FILE,
     ] = None,
     clean: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for two files without the faulty pairs; other numbers are no reason."),
+        Writes(_clean_files),
     ] = None,
     json_: Json = False,
     debug: Debug = False,
@@ -61,8 +83,6 @@ def data(
     config = replace(DataConfig(data=data or [], dev=dev or []), **named, **columns)
     if not (config.src or config.tgt or config.data):
         raise UsageError("name the corpus: --src and --tgt, or --data")
-    if clean is not None:
-        _refuse_overwriting(clean, config)
     console = Console()
     corpus, others = open_corpus(config), dev_corpus(config)
     for remark in corpus.remarks:
@@ -138,7 +158,7 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
     from ..data.files import OutputFile, make_directory
 
     faulty = found.rows(REMOVED)
-    names = _clean_names(config)
+    names = _clean_names(config.src, config.tgt)
     make_directory(folder)
     with ExitStack() as stack:
         streams = [stack.enter_context(OutputFile(folder / name)) for name in names]
@@ -147,24 +167,6 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
                 for stream, text in zip(streams, pair, strict=True):
                     stream.write(" ".join(text.splitlines()) + "\n")
     return len(pairs) - len(faulty)
-
-
-def _clean_names(config: "DataConfig") -> list[str]:
-    """Names of the two clean files: those of the corpus, where it is two files."""
-    from ..data.formats.format import COMPRESSION_SUFFIXES
-
-    names = [Path(path).name for path in (*config.src, *config.tgt)]
-    compressed = any(Path(name).suffix.lower() in COMPRESSION_SUFFIXES for name in names)
-    return names if len(set(names)) == len(names) == 2 and not compressed else ["clean.src", "clean.tgt"]
-
-
-def _refuse_overwriting(folder: Path, config: "DataConfig") -> None:
-    from ..data.errors import UsageError
-
-    read = {Path(name).resolve() for name in (*config.src, *config.tgt, *config.dev_src, *config.dev_tgt)}
-    for name in _clean_names(config):
-        if (folder / name).resolve() in read:
-            raise UsageError(f"--clean {folder} would overwrite {folder / name}; name another folder")
 
 
 def _as_dict(found: "Audit", kept: int | None) -> dict[str, Any]:

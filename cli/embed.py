@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .guard import READS_FILE, WRITES_FILE
 from .options import Checkpoint, Debug, Device, Run
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def embed(
     run: Run = None,
     checkpoint: Checkpoint = "best",
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line.")
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line."), READS_FILE
     ] = None,
     output: Annotated[
         Path | None,
@@ -35,12 +36,15 @@ def embed(
             metavar="FILE",
             help="File for the vectors, .npy or .jsonl, or for the similarities. [default: stdout]",
         ),
+        WRITES_FILE,
     ] = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Print how similar each line of --src is to the same line of --tgt.")
     ] = False,
-    src: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: one side, line by line.")] = None,
-    tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side.")] = None,
+    src: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --pairs: one side, line by line."), READS_FILE
+    ] = None,
+    tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side."), READS_FILE] = None,
     device: Device = "auto",
     debug: Debug = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .guard import READS_FILE, WRITES_FILE
 from .options import (
     BeamSize,
     Checkpoint,
@@ -34,6 +35,7 @@ def evaluate(
         typer.Option(
             "--tgt", metavar="FILE", help="References, line by line; in a .tsv, several per line, separated by tabs."
         ),
+        READS_FILE,
     ] = None,
     data: Data = None,
     src_column: SrcColumn = None,
@@ -43,6 +45,7 @@ def evaluate(
         typer.Option(
             metavar="FILE", help="Outputs to score instead of those of a run; a second file is compared with the first."
         ),
+        READS_FILE,
     ] = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
@@ -55,11 +58,12 @@ def evaluate(
         typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
+        WRITES_FILE,
     ] = None,
     forced: Annotated[
         bool,
@@ -94,7 +98,7 @@ def evaluate(
     from .libraries import importing
     from .outputs import score_outputs
     from .runs import find_run
-    from .test_sets import open_test_set, refuse_overwriting, sides
+    from .test_sets import open_test_set, sides
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
@@ -109,7 +113,6 @@ def evaluate(
         "--output": output,
         "--examples": examples or None,
     }
-    refuse_overwriting([report, output], [*(src or []), *(tgt or []), *(hyp or []), *map(Path, data or [])])
     if hyp:
         of_a_run = {"--run": run, "--forced": forced or None}
         of_a_run |= {"--checkpoint": None if checkpoint == "best" else checkpoint}

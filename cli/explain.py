@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .guard import WRITES_FILE
 from .options import Checkpoint, Debug, Device, Run
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def explain(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence; for a language model a beginning.")],
     run: Run = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the page, such as page.html.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for the page, such as page.html."),
+        WRITES_FILE,
     ] = None,
     format_: Annotated[str, typer.Option("--format", metavar="NAME", help="html or text.")] = "html",
     layer: Annotated[int, typer.Option(metavar="N", min=1, help="Layer to look at first.")] = 1,

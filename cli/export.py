@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from .options import Checkpoint, Debug, Run
 
 if TYPE_CHECKING:
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def export(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to make.")],
-    run: Run = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to make."), WRITES_FOLDER
+    ],
+    run: Annotated[Run, READS_DATA_OF_RUN] = None,
     format_: Annotated[str, typer.Option("--format", metavar="NAME", help="ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
         str,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .guard import READS_FILE, WRITES_FILE
 from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP
 
 if TYPE_CHECKING:
@@ -21,9 +22,13 @@ def generate(
     run: Run = None,
     checkpoint: Checkpoint = "best",
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one beginning per line.")
+        Path | None,
+        typer.Option("--input", "-i", metavar="FILE", help="Text file, one beginning per line."),
+        READS_FILE,
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the texts.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the texts."), WRITES_FILE
+    ] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,

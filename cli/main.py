@@ -23,6 +23,7 @@ from .evaluate import evaluate
 from .explain import explain
 from .export import export
 from .generate import generate
+from .guard import guarded
 from .info import info
 from .libraries import leave_at_once, leave_garbage, set_up_libraries
 from .presets import presets
@@ -45,8 +46,9 @@ app = typer.Typer(
 for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
     for annotation in command.__annotations__.values():
         for option in getattr(annotation, "__metadata__", ()):
-            option.readable = False  # whether a file can be read is said by what reads it, in words of its own
-    app.command(cls=TextCommand)(command)
+            if hasattr(option, "readable"):
+                option.readable = False  # whether a file can be read is said by what reads it, in words of its own
+    app.command(cls=TextCommand)(guarded(command))
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,22 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from .guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
+
 if TYPE_CHECKING:
     from ..data.config import DataConfig
 
 Run = Annotated[
     Path | None,
     typer.Option("--run", metavar="RUN", help="The run directory; may be left out if runs/ holds exactly one."),
+    READS_RUN_OR_ONLY_ONE,
 ]
 Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="NAME", help="best, last, or a step.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.")]
 Src = Annotated[
     list[Path] | None,
     typer.Option("--src", metavar="FILE", help="Source text, one sentence per line; may be repeated."),
+    READS_FILE,
 ]
 Tgt = Annotated[
     list[Path] | None,
     typer.Option("--tgt", metavar="FILE", help="Target text, line by line the translations of --src."),
+    READS_FILE,
 ]
 Data = Annotated[
     list[str] | None,
@@ -32,6 +37,7 @@ Data = Annotated[
         "a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair "
         "three times.",
     ),
+    READS_SPEC,
 ]
 SrcColumn = Annotated[
     str | None,
@@ -79,6 +85,7 @@ GlossaryFile = Annotated[
         metavar="FILE",
         help="Lines of term<TAB>translation: where the source has the term, the output gets the translation.",
     ),
+    READS_FILE,
 ]
 Repair = Annotated[
     Literal["on", "off"] | None,

@@ -1,6 +1,6 @@
 """Test sets: sources, and for each its references."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -85,15 +85,3 @@ def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without
         return []
     count = min(count, len(pairs))
     return [pairs[i * len(pairs) // count] for i in range(count)]
-
-
-def refuse_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Refuses to write a file that the same command reads.
-
-    Raises:
-        UsageError: One of them is such a file.
-    """
-    read = {path.resolve() for path in inputs}
-    for path in outputs:
-        if path is not None and path.resolve() in read:
-            raise UsageError(f"{path} is read by this command, and would be overwritten; name another file")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .guard import WRITES_FOLDER
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ _EXAMPLES = 3
 
 def tokenize(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The tokenizer directory to make, or to look at.")
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="The tokenizer directory to make, or to look at."),
+        WRITES_FOLDER,
     ],
     src: Src = None,
     tgt: Tgt = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .guard import READS_FILE, READS_RUN, READS_SPEC, READS_SPEC_OR_RUN, READS_TOKENIZER, WRITES_RUN, guard_training
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 
 if TYPE_CHECKING:
@@ -20,38 +21,47 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: Annotated[str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file.")] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file."), READS_FILE
+    ] = None,
     src: Src = None,
     tgt: Tgt = None,
     dev_src: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set."), READS_FILE
     ] = None,
     dev_tgt: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Target side of the validation set.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Target side of the validation set."), READS_FILE
     ] = None,
     data: Data = None,
     dev: Annotated[
-        list[str] | None, typer.Option(metavar="SPEC", help="The validation set, in the notation of --data.")
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="The validation set, in the notation of --data."),
+        READS_SPEC,
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     text: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
+        READS_FILE,
     ] = None,
     dev_text: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Validation text of a language model.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Validation text of a language model."), READS_FILE
     ] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
+        READS_TOKENIZER,
     ] = None,
     run: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"),
+        WRITES_RUN,
     ] = None,
     init_from: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning).")
+        Path | None,
+        typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning)."),
+        READS_RUN,
     ] = None,
     replay: Annotated[
         list[str] | None,
@@ -59,6 +69,7 @@ def train(
             metavar="SPEC|RUN",
             help="With --init-from: mix in old data, as in --data or those of a run, so that less is forgotten.",
         ),
+        READS_SPEC_OR_RUN,
     ] = None,
     max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")] = None,
     max_time: Annotated[
@@ -132,6 +143,7 @@ def train(
     )
     directory = RunDirectory(run or default_run(config, settings.data))
     directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
+    guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
     directory.refuse_other(settings)  # now, before anything heavy is loaded
     if dry_run:
         with _moved_files_explained(directory):

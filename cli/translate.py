@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .attention import WRITES_ATTENTION
+from .guard import READS_FILE, WRITES_FILE
 from .options import (
     BeamSize,
     Checkpoint,
@@ -49,9 +51,10 @@ def translate(
             help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
             ".jsonl), in which what is empty is filled in.",
         ),
+        READS_FILE,
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
@@ -74,6 +77,7 @@ def translate(
             metavar="FILE.jsonl",
             help="Write what the model looked at: JSON Lines, and a folder FILE with a heat map for each line.",
         ),
+        WRITES_ATTENTION,
     ] = None,
     json_: Json = False,
     device: Device = "auto",
@@ -92,7 +96,7 @@ def translate(
     del debug
     from ..data.documents import is_document, open_document
     from ..data.errors import DataError, UsageError
-    from ..data.files import OutputFile
+    from ..data.files import OutputFile, is_stream
     from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
     from .attention import attention_file, check_attention
@@ -118,7 +122,7 @@ def translate(
     terms = Glossary.load(glossary) if glossary else None
     once_more = to_repair(repair)
     document = None
-    check_attention(attention, [input_, output, glossary], of_document=input_ is not None and is_document(input_))
+    check_attention(attention, of_document=input_ is not None and is_document(input_))
     if input_ and is_document(input_):
         if json_ or prefix:
             raise UsageError(f"{input_} is translated in place; --json and --prefix are for lines")
@@ -156,7 +160,7 @@ def translate(
 
     with attention_file(attention, translator) as maps:
         # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
-        if input_ is not None and input_.is_file() and output is not None and maps is None:
+        if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
             work = _work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)
             too_long = _write_file(translate_chunk, input_, output, work, console)

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from ..data.errors import UsageError
 from ..data.files import BinaryOutputFile, OutputFile, json_line
+from ..data.formats.format import suffix_of
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding.embedder import Vectors
@@ -103,5 +104,5 @@ def check_suffix(output: Path) -> None:
     Raises:
         UsageError: It ends in neither .npy nor .jsonl.
     """
-    if output.suffix not in (".npy", ".jsonl"):
+    if output.suffix != ".npy" and suffix_of(output) != ".jsonl":
         raise UsageError(f"--output {output} must end in .npy (NumPy) or .jsonl (JSON Lines)")

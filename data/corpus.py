@@ -9,9 +9,12 @@ from .config import DataConfig
 from .errors import UsageError
 from .files import sha256_bytes
 from .formats import format_of, refuse_known_format
+from .formats.disk import DISK
 from .formats.format import Pair, suffix_of
+from .formats.hub import HUB, parse_hub_spec
 from .formats.lines import open_two_files
 from .formats.text import open_text
+from .formats.toy import TOY_LANGUAGE
 from .reservoir import Reservoir
 
 __all__ = [
@@ -192,6 +195,19 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     spec, times = _weighted(spec)
     corpus = Corpus(*format_of(spec).open(spec, config, split))
     return corpus if times == 1 else _repeated(corpus, times)
+
+
+def spec_path(spec: str) -> Path | None:
+    """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub.
+
+    Raises:
+        UsageError: The weight cannot be understood.
+    """
+    name, _ = _weighted(spec)
+    if HUB.fits(name):
+        folder = Path(parse_hub_spec(name)[0])
+        return folder if folder.exists() else None
+    return None if TOY_LANGUAGE.fits(name) and not DISK.fits(name) else Path(name)
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:

@@ -18,16 +18,37 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from .errors import DirectoryInUse, DiskFull, EnvironmentFault, ModelError
+from .compression import compression_of
+from .errors import ClosedPipe, DirectoryInUse, DiskFull, EnvironmentFault, ModelError
 from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
-_REPLACED = ".replaced" + PARTIAL
+_REPLACED, _REMOVED, _WORK, _PACKED = (f".{what}{PARTIAL}" for what in ("replaced", "removed", "work", "packed"))
+LOCK = ".lock"
+"""The file by which a directory is held."""
 
 
-def fault(action: str, path: Path, error: OSError) -> EnvironmentFault:
+def unfinished(path: Path) -> list[Path]:
+    """The names beside a file or directory that it, or what was there before, may have while it is written."""
+    return [path.parent / (path.name + suffix) for suffix in (PARTIAL, _REPLACED, _REMOVED, _WORK, _PACKED)]
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a name is that of a pipe, a terminal, `/dev/null` or, as `/dev/stdout`, of a file that is open already.
+
+    What is written there goes straight to it: a rename would put a file in the place of its name.
+    """
+    name = Path(os.path.realpath(path.parent), path.name)
+    if re.fullmatch(r"/dev/std(out|err)|(/dev|/proc/[^/]+)/fd/\d+", str(name)):
+        return True
+    return path.exists() and (path.is_fifo() or path.is_char_device())
+
+
+def fault(action: str, path: Path, error: OSError) -> EnvironmentFault | ClosedPipe:
     """Turns an OSError into one line that names the path, the reason and, when the disk is full, the space left."""
+    if error.errno == errno.EPIPE:
+        return ClosedPipe()
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         with contextlib.suppress(OSError):
@@ -209,7 +230,7 @@ def remove_tree(path: Path) -> None:
     """
     try:
         if path.is_dir() and not path.is_symlink():
-            doomed = path.with_name(path.name.removesuffix(PARTIAL) + ".removed" + PARTIAL)
+            doomed = path.with_name(path.name.removesuffix(PARTIAL) + _REMOVED)
             shutil.rmtree(doomed, ignore_errors=True)
             os.replace(path, doomed)
             shutil.rmtree(doomed)
@@ -321,6 +342,8 @@ class _NamedFile(io.FileIO):
 
 
 def _open_bytes(path: Path, mode: str = "w") -> IO[bytes]:
+    if is_stream(path):
+        mode = "a"  # what is in the file behind /dev/stdout stays
     return io.BufferedWriter(_NamedFile(str(path), mode))
 
 
@@ -337,7 +360,8 @@ _BETWEEN_SAVES = 1.0
 class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
-    `with` opens it. An interrupt leaves no empty file behind.
+    `with` opens it. An interrupt leaves no empty file behind. Where the name asks for it (`.gz`), the complete file is
+    compressed. A pipe or a device is written to at once.
 
     Args:
         path: Its name.
@@ -351,10 +375,11 @@ class StagedFile(Generic[Stream]):
 
     def __init__(self, path: Path, open_: Callable[[Path], Stream]) -> None:
         self.path, self._open = path, open_
-        self.staged = path.parent / (path.name + PARTIAL)
+        self._direct = is_stream(path)
+        self.staged = path if self._direct else path.parent / (path.name + PARTIAL)
 
     def __enter__(self) -> Stream:
-        if self.path.exists() and not self.path.is_file():  # a rename over /dev/stdout would remove it
+        if not self._direct and self.path.exists() and not self.path.is_file():  # a rename would remove it
             what = "is a directory" if self.path.is_dir() else "is not a regular file"
             raise EnvironmentFault(f"cannot write {self.path}: it {what}; name a file")
         try:
@@ -370,9 +395,10 @@ class StagedFile(Generic[Stream]):
         try:
             with self.stream:
                 self.stream.flush()
-                os.fsync(self.stream.fileno())
+                if not self._direct:
+                    os.fsync(self.stream.fileno())
             if kind is None:
-                os.replace(self.staged, self.path)
+                self._put_in_place()
             else:
                 self._remove_if_empty()
         except OSError as failure:
@@ -380,8 +406,26 @@ class StagedFile(Generic[Stream]):
         if isinstance(error, OSError) and error.filename == str(self.staged):
             raise fault("write", self.path, error) from error
 
+    def _put_in_place(self) -> None:
+        """Until it is complete, a file is plain: work on it can go on."""
+        if self._direct:
+            return
+        compression = compression_of(self.path)
+        if compression is None:
+            os.replace(self.staged, self.path)
+            return
+        packed = self.path.parent / (self.path.name + _PACKED)
+        try:
+            with open(self.staged, "rb") as plain, _open_bytes(packed) as file, compression.write(file) as stream:
+                shutil.copyfileobj(plain, stream)
+            _sync_file(packed)
+            os.replace(packed, self.path)
+        finally:
+            packed.unlink(missing_ok=True)
+        self.staged.unlink()
+
     def _remove_if_empty(self) -> None:
-        if self.staged.exists() and not self.staged.stat().st_size:
+        if not self._direct and self.staged.exists() and not self.staged.stat().st_size:
             self.staged.unlink()
 
 
@@ -406,7 +450,7 @@ class ResumedFile(StagedFile[IO[str]]):
     """
 
     def __init__(self, path: Path, work: str) -> None:
-        self._work, self._mark = work, path.parent / f"{path.name}.work{PARTIAL}"
+        self._work, self._mark = work, path.parent / (path.name + _WORK)
         self._saved = time.monotonic()
         self.done = self._complete = 0
 
@@ -494,7 +538,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         make_directory(directory)
-        self.path = directory / ".lock"
+        self.path = directory / LOCK
         try:
             self._file = open(self.path, "a+b")  # noqa: SIM115
         except OSError as error:

@@ -1,16 +1,15 @@
 """Text files as lines. Only `\\n` ends a line: U+2028, VT, FF and NEL inside a sentence never shift a pair."""
 
-import bz2
 import contextlib
 import difflib
-import gzip
 import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from .compression import COMPRESSIONS
 from .errors import DataError, MissingFile
 
 MAX_LINE_BYTES = 1_000_000
@@ -22,21 +21,6 @@ _C1 = re.compile(rb"\xc2[\x80-\x84\x86-\x9f]")
 """All of them but U+0085, which ends a line in some texts."""
 
 
-def _open_zstd(file: IO[bytes]) -> IO[bytes]:
-    import io
-
-    import pyarrow as pa
-
-    stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
-    return io.BufferedReader(stream)
-
-
-_COMPRESSED: dict[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-    b"(\xb5/\xfd": _open_zstd,
-}
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive (a .docx or .xlsx, perhaps); take the text out of it first",
     b"%PDF": "a PDF document; take the text out of it first",
@@ -224,14 +208,14 @@ def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[I
         DataError: A damaged archive, or no text where it should be.
     """
     head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
-    opener = next((opener for magic, opener in _COMPRESSED.items() if head.startswith(magic)), None)
-    if opener is None:
+    compression = next((one for one in COMPRESSIONS.values() if head.startswith(one.magic)), None)
+    if compression is None:
         if text:
             refuse_foreign(name, head)
         yield file
         return
     try:
-        with opener(file) as content:
+        with compression.read(file) as content:
             yield content
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error

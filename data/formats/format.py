@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ..compression import COMPRESSIONS
 from ..config import DataConfig
 from ..errors import DataError
 from ..files import sha256_bytes, sha256_file
@@ -12,8 +13,6 @@ from ..reading import begins_with_mark, open_bytes
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
-
-COMPRESSION_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
 
 class Opened(NamedTuple):
@@ -104,7 +103,7 @@ class FileFormat:
 
 def suffix_of(path: Path) -> str:
     """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSION_SUFFIXES]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
     return suffixes[-1] if suffixes else ""
 
 

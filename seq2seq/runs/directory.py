@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...configs import RunConfig, load_config, parse_config, render_config
 from ...data.errors import ModelError, UsageError
-from ...data.files import DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
+from ...data.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...data.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import checkpoint_name, checkpoint_step, damage, has_vocabulary, read_state
 
@@ -78,6 +78,18 @@ class RunDirectory:
     def quoted(self) -> str:
         """Its name as a shell takes it."""
         return shlex.quote(str(self.path))
+
+    @property
+    def files(self) -> list[Path]:
+        """All that tfm reads and writes right in it, whether it is there yet or not."""
+        logs = [self.metrics.path, self.timing.path]
+        decided = [self.config, self.plan, self.finish, self.finish_request, self.setup]
+        return [*decided, *logs, self.learning_curve, self.path / LOCK]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The same of its folders."""
+        return [self.tokenizer, self.cache, self._checkpoints]
 
     # --- one writer at a time ---
 

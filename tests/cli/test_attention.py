@@ -32,15 +32,6 @@ def test_a_line_and_a_picture_for_each_translation(tfm: Tfm, tiny_run: Path, tmp
 def test_what_is_refused(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     done = tfm("translate", "--run", tiny_run, "one", "--attention", "maps")
     assert done.returncode == 2 and "give the file a suffix, such as maps.jsonl" in error_of(done)
-    write_lines(tmp_path / "in.txt", ["one"])
-    for flags in (
-        ["--attention", "in.txt"],
-        ["-o", "o.txt", "--attention", "o.txt"],
-        ["-o", "o", "--attention", "o.jsonl"],
-    ):
-        done = tfm("translate", "--run", tiny_run, "--input", "in.txt", *flags)
-        assert done.returncode == 2 and "in each other's way" in error_of(done)
-    assert (tmp_path / "in.txt").read_text() == "one\n" and len(list(tmp_path.iterdir())) == 1
     (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\none\n", encoding="utf-8")
     done = tfm("translate", "--run", tiny_run, "--input", "a.srt", "-o", "b.srt", "--attention", "maps.jsonl")
     assert done.returncode == 2 and "--attention is for lines" in error_of(done)

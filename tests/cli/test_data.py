@@ -32,7 +32,7 @@ def test_faults_are_shown_written_and_left_out(tfm: Tfm, corpus: Path) -> None:
 def test_the_corpus_is_not_overwritten(tfm: Tfm, corpus: Path) -> None:
     before = (corpus / "train.en").read_bytes()
     done = tfm("data", *FILES, "--clean", ".")
-    assert done.returncode == 2 and "--clean . would overwrite train.en" in error_of(done)
+    assert done.returncode == 2 and "--clean . would overwrite train.en, which --src reads" in error_of(done)
     assert (corpus / "train.en").read_bytes() == before
 
 

@@ -124,6 +124,7 @@ def test_blank_sides_are_said(tfm: Tfm, encoder_run: Path, tmp_path: Path) -> No
     ("flags", "message"),
     [
         (["-i", "lines.txt", "-o", "out.txt"], "--output out.txt must end in .npy (NumPy) or .jsonl (JSON Lines)"),
+        (["-i", "lines.txt", "-o", "out.npy.gz"], "--output out.npy.gz must end in .npy (NumPy) or .jsonl"),
         (["one", "-i", "lines.txt"], "give sentences as arguments or --input, not both"),
         (["--pairs", "--src", "lines.txt"], "--pairs compares two files: give --src and --tgt"),
         (["--pairs", "one"], "--pairs compares two files: give --src and --tgt"),

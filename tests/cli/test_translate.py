@@ -1,10 +1,12 @@
 """`tfm translate`: one line in, one line out, always."""
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,14 +121,17 @@ def test_placeholders_that_samples_lose_are_told(tfm: Tfm, tiny_run: Path) -> No
     assert [json.loads(line).get("lost") for line in done.stdout.splitlines()] == [["%s"], None]
 
 
-def test_a_file_that_was_interrupted_goes_on(tiny_run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("output", "content"), [("out.txt", bytes), ("out.txt.gz", gzip.decompress)])
+def test_a_file_that_was_interrupted_goes_on(
+    tiny_run: Path, tmp_path: Path, output: str, content: Callable[[bytes], bytes]
+) -> None:
     lines = [f"{word} {other}" for word in ("one", "two", "three") for other in ("four", "five")] * 400
     write_lines(tmp_path / "in.txt", lines)
     command = [str(TFM), "translate", "--run", str(tiny_run), "--input", "in.txt", "--beam-size", "4"]
-    partial = tmp_path / "out.txt.partial"
+    partial = tmp_path / f"{output}.partial"
     for attempt in range(2):
         before, longer = partial.stat().st_size if partial.exists() else 0, set[int]()
-        process = subprocess.Popen([*command, "--output", "out.txt"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*command, "--output", output], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         # The second chunk is written once the first one counts as done; an interrupt between the two loses a chunk.
         while process.poll() is None and len(longer) < 2:
             if partial.exists() and partial.stat().st_size > before:
@@ -137,13 +142,43 @@ def test_a_file_that_was_interrupted_goes_on(tiny_run: Path, tmp_path: Path) -> 
         assert process.returncode == 130, said
         assert "of 2,400 lines are done, and kept; the same command goes on" in said and "error" not in said
         assert ("from line" in said) == bool(attempt)
-    done_bytes = json.loads((tmp_path / "out.txt.work.partial").read_text())["bytes"]
+    done_bytes = json.loads((tmp_path / f"{output}.work.partial").read_text())["bytes"]
     kept = partial.read_bytes()[:done_bytes].count(b"\n")
-    done = subprocess.run([*command, "--output", "out.txt"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, "--output", output], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert f"from line {kept + 1:,} on" in done.stderr
     whole = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
-    assert (tmp_path / "out.txt").read_bytes() == whole.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+    assert content((tmp_path / output).read_bytes()) == whole.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", output]
+
+
+def test_names_say_that_outputs_are_compressed(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "test.en", ["one two", "three"])
+    write_lines(tmp_path / "test.de", ["zwei eins", "drei"])
+    (tmp_path / "in.gz").write_bytes(gzip.compress((tmp_path / "test.en").read_bytes()))
+    run, files = ["--run", tiny_run], ["--src", "test.en", "--tgt", "test.de"]
+    usual = tfm("translate", *run, "--input", "test.en").stdout
+    assert usual.count(b"\n") == 2
+    for command, results in [
+        (["translate", *run, "--input", "in.gz", "--output", "out.gz"], {"out.gz": usual}),
+        (
+            ["translate", *run, "--output", "out.gz", "--attention", "maps.jsonl.gz"],
+            {"out.gz": b"\n", "maps.jsonl.gz": None},
+        ),
+        (
+            ["evaluate", *run, *files, "-o", "out.gz", "--report", "each.jsonl.gz"],
+            {"out.gz": usual, "each.jsonl.gz": None},
+        ),
+        (["data", *files, "--report", "faults.gz"], {"faults.gz": b""}),
+    ]:
+        done = tfm(*command, stdin=b"\n")
+        assert done.returncode == 0, error_of(done)
+        for name, content in results.items():
+            found = gzip.decompress((tmp_path / name).read_bytes())
+            assert found == content if content is not None else json.loads(found.splitlines()[0])
+    assert (tmp_path / "maps").is_dir() and not list(tmp_path.glob("*.partial"))
+    (tmp_path / "app.po").write_text('msgid "one"\nmsgstr ""\n', encoding="utf-8")
+    done = tfm("translate", *run, "--input", "app.po", "--output", "out.po.gz")
+    assert done.returncode == 2 and "the --output must end in .po" in error_of(done)
 
 
 def test_other_work_does_not_go_on(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
 """Files: old content or new, never half; one writer per directory; and the disk's refusals in words."""
 
+import bz2
 import errno
+import gzip
 import json
+import lzma
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +19,8 @@ from typing import Any
 import pytest
 
 from tfm.data import files
-from tfm.data.errors import EnvironmentFault, ModelError
+from tfm.data.compression import COMPRESSIONS
+from tfm.data.errors import ClosedPipe, EnvironmentFault, ModelError
 from tfm.data.files import (
     BinaryOutputFile,
     DirectoryLock,
@@ -33,6 +40,7 @@ from tfm.data.files import (
     staged_directory,
     write_file,
 )
+from tfm.data.reading import read_lines
 
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -381,9 +389,62 @@ def test_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path, place: 
 def test_device_is_not_renamed_over(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(EnvironmentFault, match="is not a regular file; name a file"), OutputFile(path):
-        pass
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with OutputFile(path) as stream:
+        stream.write("text\n")
+    assert os.read(reader, 100) == b"text\n"
     assert path.is_fifo() and names(tmp_path) == ["pipe"]
+    with pytest.raises(ClosedPipe), OutputFile(path) as stream:
+        os.close(reader)
+        stream.write("text\n")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+    with pytest.raises(EnvironmentFault, match="is not a regular file; name a file"), OutputFile(tmp_path / "socket"):
+        pass
+
+
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_a_name_says_that_a_result_is_compressed(tmp_path: Path, suffix: str) -> None:
+    path, lines = tmp_path / f"out.txt{suffix.upper()}", [f"line {number} \u2028 ä" for number in range(50_000)]
+    contents = list[bytes]()
+    for _ in range(2):
+        with OutputFile(path) as stream:
+            stream.writelines(line + "\n" for line in lines)
+        contents.append(path.read_bytes())
+        time.sleep(1.1 if suffix == ".gz" else 0)  # its header may have the seconds
+    assert contents[0] == contents[1] and names(tmp_path) == [path.name]
+    assert list(read_lines(path)) == lines
+    if suffix in OPENERS:
+        with OPENERS[suffix](path) as file:
+            assert file.read().decode() == "".join(line + "\n" for line in lines)
+
+
+def test_what_will_be_compressed_goes_on_where_it_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, interrupted = tmp_path / "out.gz", ResumedFile(tmp_path / "out.gz", "work")
+    with pytest.raises(KeyboardInterrupt), interrupted as stream:
+        stream.write("one\n")
+        interrupted.save()
+        raise KeyboardInterrupt
+    assert (tmp_path / "out.gz.partial").read_text() == "one\n" and not path.exists()
+
+    def refuse(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    resumed = ResumedFile(path, "work")
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch, resumed as stream:
+        stream.write("two\n")
+        resumed.save()
+        patch.setattr(shutil, "copyfileobj", refuse)  # while it is compressed
+    assert resumed.done == 1 and not path.exists()
+    again = ResumedFile(path, "work")
+    with again as stream:
+        stream.writelines(["two\n", "three\n"][again.done - 1 :])
+    assert gzip.decompress(path.read_bytes()) == b"one\ntwo\nthree\n" and names(tmp_path) == ["out.gz"]
 
 
 @needs_full_device
