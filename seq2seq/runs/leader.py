@@ -229,7 +229,7 @@ class Leader:
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
         elif self.plan.told_to_finish:
-            reason = "it was told to finish here"
+            reason = "its learning rate was made to fall to its end here"
         elif self.progress.falling_since:
             reason = "its learning rate has fallen to its end"
         elif same_up_to(step, config, planned, 2 * step):
