@@ -146,7 +146,7 @@ def _own_training(config: str | None) -> Section:
 
 
 def _with_fitting_warmup(settings: RunConfig, run: Path, say: Callable[[str], None]) -> RunConfig:
-    """Lets a warm-up that the user has not chosen give way to the length that the user has. A run keeps the one it has."""
+    """Lets a warm-up that the user has not chosen give way to the length that the user has. A run keeps its own."""
     training, directory = settings.training, RunDirectory(run)
     warmup, reason = training.warmup_steps, ""
     if directory.has_come_to_a_checkpoint:

@@ -55,7 +55,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         for key, names in list(vars(self).items()):
             if isinstance(names, list):  # of files: ~ is what a shell makes of it, which does not see these
-                object.__setattr__(self, key, [os.path.expanduser(name) for name in names])
+                expanded = [os.path.expanduser(name) for name in names]  # noqa: PTH111, Path refuses unknown users
+                object.__setattr__(self, key, expanded)
         if not 1 <= self.max_length_ratio < math.inf:
             raise ValueError(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
 

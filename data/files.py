@@ -522,16 +522,16 @@ class DirectoryLock:
                 os.close(self._descriptor)
 
     def whereabouts(self) -> Path | None:
-        """Where the directory is now; None if it is no longer under its name, and the system does not tell its new one."""
+        """Where the directory is now; None if it is not under its name, and the system does not tell a new one."""
         if self._descriptor is None:
             return self.directory
         held = os.fstat(self._descriptor)
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.stat(self.directory), held):
+            if os.path.samestat(self.directory.stat(), held):
                 return self.directory
         with contextlib.suppress(OSError):
-            moved = Path(os.readlink(f"/proc/self/fd/{self._descriptor}"))
-            if os.path.samestat(os.stat(moved), held):
+            moved = Path(f"/proc/self/fd/{self._descriptor}").readlink()
+            if os.path.samestat(moved.stat(), held):
                 return moved
         return None
 

@@ -77,34 +77,36 @@ class _Watch:
         with contextlib.suppress(RuntimeError):
             self._store.set(self._key("farewell", self._rank), farewell or _ROUTINE)
 
-    def obituary(self) -> str | None:
-        """What to say of the process whose end was the cause of an error here; None if all others live, or were sent home.
+    def obituary(self, error: BaseException) -> str | None:
+        """What to say of the process whose end was the cause of an error here; None if it was not that.
 
         Only the leader talks, unless it has died itself.
+
+        Args:
+            error: A broken connection is felt before the other process has said how it ended; a signal comes later.
         """
         others = [rank for rank in range(self._count) if rank != self._rank]
-        with contextlib.suppress(RuntimeError):
-            suspects = {rank: count for rank in others if (count := self._count_of(rank)) and not self._farewell(rank)}
+        with contextlib.suppress(RuntimeError):  # of the store
+            before = {rank: self._count_of(rank) for rank in others}
             until = time.monotonic() + _PATIENCE
-            while suspects and time.monotonic() < until:
+            while True:
+                farewells = {rank: self._farewell(rank) for rank in others}
+                silent = [rank for rank in others if not farewells[rank] and before[rank] == self._count_of(rank) > 0]
+                ended = [rank for rank in others if farewells[rank] not in ("", _ROUTINE)]
+                if ended or time.monotonic() > until or (not silent and isinstance(error, Interrupted)):
+                    break
                 time.sleep(_BEAT / 2)
-                suspects = {
-                    rank: count
-                    for rank, count in suspects.items()
-                    if self._count_of(rank) == count and not self._farewell(rank)
-                }
-            ended = {rank: said for rank in others if (said := self._farewell(rank)) not in ("", _ROUTINE)}
-            if suspects:
-                return self._died(min(suspects)) if self._rank == 0 or 0 in suspects else ""
+            talks = self._rank == 0
             if ended:
-                rank, said = next(iter(ended.items()))
-                return f"rank {rank} (on {self._host(rank)}) has ended: {said}" if self._rank == 0 else ""
+                return f"rank {ended[0]} (on {self._host(ended[0])}) has ended: {farewells[ended[0]]}" if talks else ""
+            if silent:
+                return self._died(silent[0]) if talks or 0 in silent else ""
         return None
 
     def _died(self, rank: int) -> str:
         return (
-            f"rank {rank} (on {self._host(rank)}) has died: it was killed (out of memory?), or its machine has gone; run"
-            " the same command to continue"
+            f"rank {rank} (on {self._host(rank)}) has died: it was killed (out of memory?), or its machine has gone;"
+            " run the same command to continue"
         )
 
     def _host(self, rank: int) -> str:
@@ -127,7 +129,7 @@ def watched(rank: int, count: int, interrupts: Interrupts) -> Iterator[None]:
         raise
     except (RuntimeError, Interrupted) as error:
         with interrupts.held():  # torchrun sends a signal when it notices
-            obituary = watch.obituary()
+            obituary = watch.obituary(error)
         own = "" if isinstance(error, Interrupted) else f"{type(error).__name__}: {error}"
         watch.leave(own if obituary is None else _ROUTINE)
         if obituary is None:

@@ -59,8 +59,8 @@ def _of_length(train: TokenStore, training: TrainingConfig) -> list[str]:
     found: list[str] = []
     if training.max_steps <= training.warmup_steps:
         found.append(
-            f"the learning rate does not come to its peak: training.warmup_steps is {training.warmup_steps:,}, and there"
-            f" are {training.max_steps:,} updates in all"
+            f"the learning rate does not come to its peak: training.warmup_steps is {training.warmup_steps:,}, and"
+            f" there are {training.max_steps:,} updates in all"
         )
     tokens = train.report.tgt_tokens + len(train)  # each ends with eos
     epochs = training.max_steps * training.max_tokens_per_batch * training.grad_accum_steps / tokens

@@ -112,6 +112,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
+        for remark in dev.remarks:
+            reporter.warn(remark)
     old = replay_corpus(settings.data)
     return (train if old is None else mix(train, old, seed=settings.training.seed)), dev
 
