@@ -337,9 +337,8 @@ class Leader:
         """Takes note where somebody has moved the run directory."""
         before = self.run.quoted
         if self.run.follow():
-            self._moved = (
-                f"{before} was moved to {self.run.quoted}; go on there: the same command with --run {self.run.quoted}"
-            )
+            now = self.run.quoted
+            self._moved = f"{before} was moved to {now}; go on there: the same command with --run {now}"
 
     def _validator(self, reporter: Reporter, decoding: DecodingConfig) -> Validator:
         """What scores the model midway."""

@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def told_to_finish(self) -> bool:
-        """Whether its end was decided while it was under way, whatever the schedule: somebody asked, or time is short."""
+        """Whether its end was decided while it was under way: somebody asked, or its time is too short."""
         return self._finish is not None
 
     def learning_rate(self, step: int) -> float:
@@ -328,8 +328,8 @@ class Plan:
             return
         self._foretold = total
         self._reporter.warn(
-            f"it will take about {in_words(total)}, not {self._config.max_time}: updates take {seconds:.3f} s now, and the"
-            f" learning rate has come too far for fewer than {left:,} more; to end it sooner say in another window"
+            f"it will take about {in_words(total)}, not {self._config.max_time}: updates take {seconds:.3f} s now, and"
+            f" the learning rate has come too far for fewer than {left:,} more; to end it sooner say in another window"
             f" tfm train --run {self._run.quoted} --finish-in {max(round(self._seconds_left()), 10)}s"
         )
 

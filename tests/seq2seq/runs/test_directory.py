@@ -1,6 +1,5 @@
 """A run directory that is moved, or removed, while it is trained."""
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -101,6 +100,6 @@ def test_a_name_that_leads_to_the_same_directory_is_no_move(
 
     def move_and_link() -> None:
         run.rename(tmp_path / "elsewhere")
-        os.symlink(tmp_path / "elsewhere", run)
+        run.symlink_to(tmp_path / "elsewhere")
 
     assert train_tiny(run, reporter=Deed(monkeypatch, 5, move_and_link)).step == 24
