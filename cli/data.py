@@ -75,6 +75,7 @@ def data(
     from ..data.config import DataConfig
     from ..data.corpus import dev_corpus, open_corpus
     from ..data.errors import DataError, UsageError
+    from ..data.sides import sample_rows, swap_remark
     from .console import Console
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
@@ -91,7 +92,10 @@ def data(
     pairs = list(corpus.pairs())
     if not pairs:
         raise DataError(f"{corpus.name} has no pair")
-    found = audit(pairs, () if others is None else others.pairs())
+    dev_pairs = [] if others is None else list(others.pairs())
+    if (remark := swap_remark([pairs[row] for row in sample_rows(len(pairs))], dev_pairs)) is not None:
+        console.warn(remark)
+    found = audit(pairs, dev_pairs)
     if report is not None:
         _write_report(found, report)
     kept = _write_clean(found, pairs, clean, config) if clean is not None else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from ..data.cores import allowed_cores, available_cores
 from ..seq2seq.interrupts import ending_at_once
 
 
@@ -18,6 +19,10 @@ def set_up_libraries() -> None:
     # oneDNN keeps the code that it made for the last 1,024 shapes of matrix products, half a gigabyte in each process
     # that trains. Batches of sentences have so many shapes that it is used again only from layer to layer.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+    # They count the cores that a process may run on. A container that is given the time of fewer stops all threads
+    # together each time it has been used up.
+    if (cores := available_cores()) < allowed_cores():
+        os.environ.setdefault("OMP_NUM_THREADS", str(cores))
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from bisect import bisect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..configs import RunConfig, load_config, merge, parse_config
+from ..configs import RunConfig, load_config, merge, parse_config, preset_names
 from ..configs.fine_tuning import fine_tuning
 from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
@@ -16,6 +17,8 @@ from ..data.formats.hub import parse_hub_spec
 from ..data.formats.toy import TOY
 from ..data.size import CorpusSize, measure
 from ..seq2seq.runs.directory import RunDirectory
+from ..seq2seq.runs.plan import PLAN_STEP, SHORT, can_wait_for_length
+from ..seq2seq.training.schedule import warmup_fits
 from .runs import RUNS
 
 BY_RECIPE = "pairs"
@@ -84,7 +87,10 @@ def training_settings(
         tree = merge(tree, {"data": _NO_DATA})
     if source is not None:
         tree = _with_sizes_of(tree, source)
-    settings = parse_config(merge(_with_one_length(tree, flags["training"]), flags))
+    tree = merge(_with_one_length(tree, flags["training"]), flags)
+    settings = parse_config(tree)
+    if "warmup_steps" not in {**_own_training(config), **flags["training"]}:
+        settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
     for choice in choices:
         overruled = getattr(getattr(settings, choice.section), choice.key) != choice.value
         if not overruled and not (vocabulary_given and choice.section == "tokenizer"):
@@ -132,6 +138,26 @@ def _with_one_length(tree: Section, training: Section) -> Section:
     if asked or ((own.get("max_time") or own.get("patience")) and "max_steps" not in own):
         return merge(tree, {"training": {"max_steps": None}})
     return tree
+
+
+def _own_training(config: str | None) -> Section:
+    """What a file of the user's own says of training; nothing if it is a preset."""
+    return {} if config is None or config in preset_names() else load_config(config).get("training", {})
+
+
+def _with_fitting_warmup(settings: RunConfig, run: Path, say: Callable[[str], None]) -> RunConfig:
+    """Lets a warm-up that the user has not chosen give way to the length that the user has. A run keeps its own."""
+    training, directory = settings.training, RunDirectory(run)
+    warmup, reason = training.warmup_steps, ""
+    if directory.has_come_to_a_checkpoint:
+        warmup = directory.configuration().training.warmup_steps
+    elif training.max_steps and not warmup_fits(training, training.max_steps):
+        warmup, reason = training.max_steps // SHORT, f"there are {training.max_steps:,} in all"
+    elif training.max_time and not can_wait_for_length(training):
+        warmup, reason = PLAN_STEP, f"so many are timed to see what fits {training.max_time}"
+    if reason:
+        say(f"  warm-up of {warmup:,} updates, not {training.warmup_steps:,}: {reason}")
+    return replace(settings, training=replace(training, warmup_steps=warmup))
 
 
 def _base(

@@ -1,6 +1,7 @@
 """Settings of the corpus and of the tokenizer. Plain dataclasses: no torch, no file is touched."""
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -52,6 +53,10 @@ class DataConfig:
     """What to do with a line that is not UTF-8: stop, or drop the pair and count it."""
 
     def __post_init__(self) -> None:
+        for key, names in list(vars(self).items()):
+            if isinstance(names, list):  # of files: ~ is what a shell makes of it, which does not see these
+                expanded = [os.path.expanduser(name) for name in names]  # noqa: PTH111, Path refuses unknown users
+                object.__setattr__(self, key, expanded)
         if not 1 <= self.max_length_ratio < math.inf:
             raise ValueError(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
 

@@ -6,7 +6,6 @@ one core. They end when their pipe does, however this process ends.
 
 import contextlib
 import json
-import os
 import struct
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
+from .cores import available_cores
 from .errors import EnvironmentFault
 from .placeholders import Pair
 from .processes import Child
@@ -99,11 +99,6 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int 
     for chunk in chain(first, chunks):
         src, tgt = encode_sides(tokenizer, _sides(chunk))
         yield chunk, src, tgt
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def encode_sides(tokenizer: Tokenizer, sides: Sequence[list[str]]) -> list[Rows]:

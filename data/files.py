@@ -538,15 +538,18 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         make_directory(directory)
-        self.path = directory / LOCK
+        self.directory, self.path = directory, directory / LOCK
+        self._descriptor: int | None = None
         try:
             self._file = open(self.path, "a+b")  # noqa: SIM115
+            if os.name != "nt":  # Windows moves no directory with an open file in it
+                self._descriptor = os.open(directory, os.O_RDONLY)
         except OSError as error:
             raise fault("lock", directory, error) from error
         try:
             _lock(self._file)
         except OSError as error:
-            self._file.close()
+            self.__exit__()
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):  # a file system without locks, say
                 raise fault("lock", directory, error) from error
             raise DirectoryInUse(
@@ -559,6 +562,22 @@ class DirectoryLock:
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # nothing was written to it; and no other error is to be hidden
             self._file.close()
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+
+    def whereabouts(self) -> Path | None:
+        """Where the directory is now; None if it is not under its name, and the system does not tell a new one."""
+        if self._descriptor is None:
+            return self.directory
+        held = os.fstat(self._descriptor)
+        with contextlib.suppress(OSError):
+            if os.path.samestat(self.directory.stat(), held):
+                return self.directory
+        with contextlib.suppress(OSError):
+            moved = Path(f"/proc/self/fd/{self._descriptor}").readlink()
+            if os.path.samestat(moved.stat(), held):
+                return moved
+        return None
 
 
 if os.name == "nt":

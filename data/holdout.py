@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .cleaning import clean
 from .corpus import Corpus, Pair
+from .errors import DataError
 from .files import replace_file, sha256_bytes
 
 HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
+FEW = 20
+"""Different sentences; the scores of fewer say little about others."""
 
 
 def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
     Of a corpus of texts alone, no text is on both sides. The same seed always holds out the same pairs of a corpus.
+    Where few sentences make up much of it, those are held out that are rare enough for the share.
 
     Args:
         corpus: To split.
@@ -30,6 +35,9 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
 
     Returns:
         The corpus that is left for training, and the one held out.
+
+    Raises:
+        DataError: Each sentence is in it so often that none can be held out.
     """
     split = _remembered_split(corpus, seed, memo) if memo else _split(corpus, seed)
 
@@ -49,8 +57,24 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
         identity=identity("held out"),
         pairs=lambda: iter(split.pairs),
         quick_count=None,
+        remarks=_few(corpus, split),
     )
     return rest, held_out
+
+
+def _few(corpus: Corpus, split: "_Split") -> tuple[str, ...]:
+    """What there is to say of a validation set of few sentences."""
+    different = len({clean(pair[1 if corpus.text_only else 0]) for pair in split.pairs})
+    if different >= min(FEW, len(split.pairs)):
+        return ()
+    return (
+        f"{corpus.name} repeats its sentences so often that its {len(split.pairs):,} held-out {corpus.unit}s have only"
+        f" {different:,} different ones: their scores say little; a validation set of your own says more",
+    )
+
+
+_CHOSEN = 2**32
+"""In place of a threshold, which is lower: the groups are chosen by their size, too."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +100,28 @@ def _split(corpus: Corpus, seed: int) -> _Split:
     size = min(math.ceil(HOLD_OUT_SHARE * usable), HOLD_OUT_PAIRS)
     threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
     held = ranks < threshold
+    if held.sum() < size / 2 and len(ranks) > 1:
+        threshold, held = _CHOSEN, _held_by_size(ranks, size)
+        if not held.any() and usable > 1:
+            raise DataError(
+                f"{corpus.name} has {usable:,} {corpus.unit}s, but only {len(np.unique(ranks)):,} different"
+                f" {'texts' if corpus.text_only else 'sources'}, each of them too often to hold out 5 % of the"
+                f" {corpus.unit}s for validation; name a validation set with"
+                f" {'--dev-text' if corpus.text_only else '--dev-src and --dev-tgt, or --dev'}"
+            )
     pairs = list(compress(corpus.pairs(), held))
     return _Split(threshold, np.flatnonzero(held).tolist(), list(dict.fromkeys(pairs)) if corpus.repeats else pairs)
+
+
+def _held_by_size(ranks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bool_]:
+    """Which rows are held out: sentences in the order of their ranks, but for those too frequent for what is left."""
+    different, counts = np.unique(ranks, return_counts=True)
+    chosen: list[int] = []
+    for rank, count in zip(different.tolist(), counts.tolist(), strict=True):
+        if count <= size and rank < 2**32 - 1:
+            chosen.append(rank)
+            size -= count
+    return np.isin(ranks, np.array(chosen, dtype=np.uint32))
 
 
 def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:

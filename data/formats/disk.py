@@ -6,7 +6,7 @@ from typing import Any
 from ..config import DataConfig
 from ..errors import DataError, UsageError
 from .columns import row_pairs
-from .format import Opened, file_identity, first_line
+from .format import Opened, Stamp, file_identity, first_line
 
 _MARKS = ("dataset_info.json", "dataset_dict.json")
 """Files that such a folder has: of one table, of several with names."""
@@ -27,6 +27,10 @@ class DiskFormat:
         """Opens the table, by default that of the split that is asked for."""
         from datasets import DatasetDict, load_from_disk
 
+        def files() -> list[Path]:
+            return sorted(path for path in Path(spec).rglob("*") if path.is_file())
+
+        stamp = Stamp(spec, files)
         try:
             found: Any = load_from_disk(spec)
         except Exception as error:  # pyarrow and datasets raise a dozen different types for a damaged file
@@ -39,9 +43,8 @@ class DiskFormat:
                 )
             found = found[name]
             split = name
-        files = sorted(path for path in Path(spec).rglob("*") if path.is_file())
-        identity = file_identity(files, (split, config.src_column, config.tgt_column))
-        return Opened(spec, identity, lambda: row_pairs(spec, found, config), lambda: len(found))
+        identity = file_identity(files(), (split, config.src_column, config.tgt_column))
+        return Opened(spec, identity, stamp.guard(lambda: row_pairs(spec, found, config)), lambda: len(found))
 
 
 DISK = DiskFormat()

@@ -1,5 +1,6 @@
 """What a format is, and what all formats of one file share."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,10 +96,12 @@ class FileFormat:
         """Opens the file; it has no splits."""
         del split
         path, read, count = Path(spec), self.read, self.count
+        stamp = Stamp(spec, lambda: [path])
         identity = file_identity([path], (config.src_column, config.tgt_column))
         remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
         quick_count = None if count is None else lambda: count(path)
-        return Opened(spec, identity, lambda: read(path, config), quick_count, remarks, self.incomplete)
+        pairs = stamp.guard(lambda: read(path, config))
+        return Opened(spec, identity, pairs, quick_count, remarks, self.incomplete)
 
 
 def suffix_of(path: Path) -> str:
@@ -123,6 +126,54 @@ def file_identity(paths: Iterable[Path], salt: object = "") -> str:
             with open_bytes(path):
                 pass  # says in words what is wrong with it
         raise
+
+
+class Stamp:
+    """By what files are known again without reading them: taken before they are read, and compared afterwards.
+
+    A corpus is read several times: its hash, its vocabulary, its pieces. A file or folder that is replaced between two
+    of these would be half of one and half of another text.
+
+    Args:
+        name: What the user called them.
+        paths: Says which files they are, also which are new in a folder.
+    """
+
+    def __init__(self, name: str, paths: Callable[[], Iterable[Path]]) -> None:
+        self._name, self._paths = name, paths
+        self._then = self._now()
+
+    def _now(self) -> list[tuple[Path, tuple[int, ...]]]:
+        found: list[tuple[Path, tuple[int, ...]]] = []
+        for path in self._paths():
+            with contextlib.suppress(OSError):  # what is wrong with it is said by who reads it
+                is_ = path.stat()
+                found.append((path, (is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns)))
+        return found
+
+    def guard(self, pairs: Callable[[], Iterator[Pair]]) -> Callable[[], Iterator[Pair]]:
+        """A stream that ends in an error if the files are not what they were.
+
+        Args:
+            pairs: Opens the stream.
+
+        Raises:
+            DataError: Where the stream begins or ends.
+        """
+
+        def guarded() -> Iterator[Pair]:
+            self._check()
+            yield from pairs()
+            self._check()
+
+        return guarded
+
+    def _check(self) -> None:
+        if self._now() != self._then:
+            raise DataError(
+                f"{self._name} was replaced, moved or written to while it was being read, which would mix two texts;"
+                " leave it alone until training begins, and run the same command again"
+            )
 
 
 def marks(paths: Iterable[Path]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from ..config import DataConfig
 from ..errors import DataError, UsageError
 from ..files import sha256_bytes
 from .columns import row_pairs
-from .format import Opened, file_identity, first_line
+from .format import Opened, Stamp, file_identity, first_line
 
 PREFIX = "hf:"
 
@@ -28,17 +28,22 @@ class HubFormat:
         name, subset, named_split, revision = parse_hub_spec(spec)
         if not name:
             raise UsageError(f"{spec} names no data set; write hf:NAME[/SUBSET][:SPLIT][@REVISION]")
+        folder = Path(name)
+
+        def local_files() -> list[Path]:
+            return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+
+        stamp = Stamp(spec, local_files)
         split = named_split or {"dev": "validation"}.get(split, split)
         try:
             dataset: Any = load_dataset(name, subset, split=split, revision=revision)
         except Exception as error:  # the hub client raises network, lookup and value errors of many libraries
             raise DataError(f"cannot load {spec} (split {split}): {first_line(error)}") from error
-        folder = Path(name)
         # The library's fingerprint of local files follows their dates; what is in them is what counts.
-        local = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+        local = local_files()
         content = file_identity(local) if local else dataset._fingerprint
         identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
-        return Opened(spec, identity, lambda: row_pairs(spec, dataset, config), lambda: len(dataset))
+        return Opened(spec, identity, stamp.guard(lambda: row_pairs(spec, dataset, config)), lambda: len(dataset))
 
 
 HUB = HubFormat()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ..reading import count_lines, read_lines
-from .format import Opened, Pair, file_identity, marks
+from .format import Opened, Pair, Stamp, file_identity, marks
 
 
 def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
@@ -19,9 +19,11 @@ def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
     Raises:
         DataError: A file cannot be read (raised now where it can be seen now, else while reading).
     """
+    name = f"{src} and {tgt}"
+    stamp = Stamp(name, lambda: (src, tgt))
     identity = file_identity((src, tgt), skip_bad)
-    name, remarks = f"{src} and {tgt}", marks([src, tgt] if src != tgt else [src])
-    return Opened(name, identity, lambda: _pairs(src, tgt, skip_bad), lambda: count_lines(src), remarks)
+    remarks = marks([src, tgt] if src != tgt else [src])
+    return Opened(name, identity, stamp.guard(lambda: _pairs(src, tgt, skip_bad)), lambda: count_lines(src), remarks)
 
 
 def _pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:

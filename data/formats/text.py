@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..reading import count_lines, read_lines
 from ..toy import toy_pairs
-from .format import Opened, Pair, file_identity, marks
+from .format import Opened, Pair, Stamp, file_identity, marks
 from .toy import TOY, TOY_SIZES
 
 
@@ -25,8 +25,9 @@ def open_text(spec: str, split: str, *, skip_bad: bool) -> Opened:
         name, identity = f"the toy language's English ({split})", f"toy-english-{split}-{size}"
         return Opened(name, identity, lambda: _toy_texts(split, size), lambda: size)
     path = Path(spec)
+    stamp = Stamp(spec, lambda: [path])
     identity = file_identity([path], ("text", skip_bad))
-    return Opened(spec, identity, lambda: _texts(path, skip_bad), lambda: count_lines(path), marks([path]))
+    return Opened(spec, identity, stamp.guard(lambda: _texts(path, skip_bad)), lambda: count_lines(path), marks([path]))
 
 
 def _toy_texts(split: str, size: int) -> Iterator[Pair]:

@@ -2,5 +2,6 @@
 
 ranks      who they are, how they meet, add up gradients and end
 division   how many processes, and parts of a batch, serve so many cores
+watch      who of those that torchrun started is still there
 follower   what every one does that is not the leader
 """

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...configs import RunConfig, load_config, parse_config, render_config
-from ...data.errors import ModelError, UsageError
+from ...data.errors import EnvironmentFault, ModelError, UsageError
 from ...data.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...data.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import checkpoint_name, checkpoint_step, damage, has_vocabulary, read_state
@@ -56,7 +56,13 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self._go_to(Path(path))
+        self._damage: dict[Path, str] = {}
+        """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
+        self._lock: DirectoryLock | None = None
+
+    def _go_to(self, path: Path) -> None:
+        self.path = path
         self.config = self.path / "config.yaml"
         self.tokenizer = self.path / "tokenizer"
         self.cache = self.path / "cache"
@@ -68,8 +74,6 @@ class RunDirectory:
         self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
         self.timing = LineLog(self.path / "timing.jsonl", is_timing)
         self._checkpoints = self.path / "checkpoints"
-        self._damage: dict[Path, str] = {}
-        """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -101,7 +105,29 @@ class RunDirectory:
             ModelError: Something in it is a link, through which other files would be written or removed.
         """
         refuse_links(self.path)
-        return DirectoryLock(self.path)
+        self._lock = DirectoryLock(self.path)
+        return self._lock
+
+    def follow(self) -> bool:
+        """Takes up the new name if the directory that this process holds has been moved.
+
+        Returns:
+            Whether it has been.
+
+        Raises:
+            EnvironmentFault: It is not there any more, or nobody says where it is. What is written under its name would
+                be another run.
+        """
+        place = self.path if self._lock is None else self._lock.whereabouts()
+        if place is None:
+            raise EnvironmentFault(
+                f"{self} was moved or removed while it was being trained; if it was moved, go on from its last"
+                " checkpoint with the same command and --run NEW-NAME"
+            )
+        if place == self.path:
+            return False
+        self._go_to(place)
+        return True
 
     def remove_debris(self) -> None:
         """Removes what a killed process left unfinished. Call it while holding the lock."""

@@ -56,11 +56,17 @@ def _of_length(train: TokenStore, training: TrainingConfig) -> list[str]:
     """Counts an update as full; where only a time or a patience ends the training, nothing is known yet."""
     if training.max_steps is None:
         return []
+    found: list[str] = []
+    if training.max_steps <= training.warmup_steps:
+        found.append(
+            f"the learning rate does not come to its peak: training.warmup_steps is {training.warmup_steps:,}, and"
+            f" there are {training.max_steps:,} updates in all"
+        )
     tokens = train.report.tgt_tokens + len(train)  # each ends with eos
     epochs = training.max_steps * training.max_tokens_per_batch * training.grad_accum_steps / tokens
-    if epochs <= MANY_EPOCHS:
-        return []
-    return [
-        f"{training.max_steps:,} updates show each {train.report.unit} about {round(epochs, -2):,.0f} times:"
-        " the model will know them by heart; fewer updates are enough (--max-steps)"
-    ]
+    if epochs > MANY_EPOCHS:
+        found.append(
+            f"{training.max_steps:,} updates show each {train.report.unit} about {round(epochs, -2):,.0f} times:"
+            " the model will know them by heart; fewer updates are enough (--max-steps)"
+        )
+    return found

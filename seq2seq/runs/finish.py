@@ -2,7 +2,8 @@
 
 Whoever types that leaves a request in the run directory. The process that trains there finds it after its next update,
 and decides from when to when the learning rate falls to zero. The decision is written to `finish.json` before any
-update depends on it; so a run that was stopped and goes on has the learning rates of one that was not.
+update depends on it; so a run that was stopped and goes on has the learning rates of one that was not. A time limit too
+short for the schedule is decided in the same way (see `plan`).
 """
 
 import time
@@ -91,13 +92,12 @@ class Finishing:
         return self._decided[-1] if self._decided else None
 
     def decide(self, finish: Finish) -> None:
-        """Writes a decision down, and that nothing is asked any more.
+        """Writes a decision down.
 
         Those that an earlier start came to at a later step will not be.
         """
         self._decided = [earlier for earlier in self._decided if earlier.since < finish.since] + [finish]
         replace_json(self._run.finish, sealed({"decided": [asdict(finish) for finish in self._decided]}))
-        self.forget_request()
 
     def ask(self, request: Request) -> None:
         """Leaves a request for the process that trains."""

@@ -119,6 +119,7 @@ class Leader:
         self.model: Any = self.trainer.model
         self.progress = self.trainer.progress
         self.objective = objective_of(settings.model.architecture, self.config)
+        self._moved: str | None = None  # what to say of that
         self.log = RunLog(run, self.config, reporter, plan.started, counted=COUNTED[self.objective])
 
     def train(self, init_from: Path | None) -> TrainingResult:
@@ -229,7 +230,7 @@ class Leader:
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
         elif self.plan.told_to_finish:
-            reason = "it was told to finish here"
+            reason = "its learning rate was made to fall to its end here"
         elif self.progress.falling_since:
             reason = "its learning rate has fallen to its end"
         elif same_up_to(step, config, planned, 2 * step):
@@ -314,6 +315,8 @@ class Leader:
             after_update=lambda: self.log.after_update(
                 self.progress, self.plan.max_steps, self.plan.phase(self.progress.step)
             ),
+            look_around=self._follow_directory,
+            moved=lambda: self._moved,
             stop_requested=lambda: self.interrupts.received,
         )
         session = Session(self.trainer, self.plan, hooks, self.ranks)
@@ -329,6 +332,13 @@ class Leader:
             raise TrainingDiverged(f"{error}{good}") from error
         finally:
             self.log.close()
+
+    def _follow_directory(self) -> None:
+        """Takes note where somebody has moved the run directory."""
+        before = self.run.quoted
+        if self.run.follow():
+            now = self.run.quoted
+            self._moved = f"{before} was moved to {now}; go on there: the same command with --run {now}"
 
     def _validator(self, reporter: Reporter, decoding: DecodingConfig) -> Validator:
         """What scores the model midway."""

@@ -3,7 +3,10 @@
 A time limit becomes a number of updates after the first ones have been timed. The number is written to `plan.json`
 before any update depends on it: so a run that was stopped and goes on has the learning rates of one that was not. As
 long as no learning rate has depended on it (the flat part of a trapezoid), the number is revised in the same way when
-the machine becomes faster or slower. A run that goes on after a stop keeps the number that is written.
+the machine becomes faster or slower; afterwards a run that will take longer says so. A run that goes on after a stop
+keeps the number that is written.
+
+Where the time is too short for the schedule, the learning rate falls from then on, as in a run that is told to finish.
 
 With `training.patience` a run finds its length by itself: once the validation loss has stopped falling, the learning
 rate begins to fall, and the number of updates follows from where it began. That depends on losses alone, which are the
@@ -22,9 +25,9 @@ from collections.abc import Callable, Iterator
 
 from ...data.errors import ModelError, UsageError
 from ...data.files import read_sealed, replace_json, sealed
-from ..reporter import Reporter
+from ..reporter import Reporter, in_words
 from ..training.config import TrainingConfig, parse_duration
-from ..training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to
+from ..training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to, warmup_fits
 from .directory import RunDirectory
 from .finish import Finishing, Request
 
@@ -36,6 +39,14 @@ REVISE_EVERY = 20
 """Updates between two looks at whether the number still fits the time."""
 TOLERANCE = 0.02
 """Share by which the number may be wrong before it is revised: clocks are never quite the same."""
+SAID_FROM = 0.2
+"""Share by which it changes before that is said again."""
+LATE = 0.1
+"""Share of its time by which a run may be late before it says so .."""
+LATER = 0.25
+""".. and share by which what it says changes before it says so again."""
+SHORT = 4
+"""Of so many times the updates that have been timed, or fewer, none can be spared for a long warm-up."""
 TIMED_TO_FINISH = 20
 """Updates that are timed before a run that is told to finish in a time decides how many more that is."""
 NEWEST = 4
@@ -44,6 +55,11 @@ NEWEST = 4
 
 REMEMBERED = 10_000
 """Updates whose times are remembered."""
+
+
+def can_wait_for_length(config: TrainingConfig) -> bool:
+    """Whether the learning rates of the updates that are timed are those of a run of any length that comes of it."""
+    return length_matters_after(config, NO_LIMIT) >= PLAN_STEP
 
 
 class Plan:
@@ -64,7 +80,10 @@ class Plan:
         self._run, self._config, self._reporter, self.started = run, config, reporter, started
         self._most = NO_LIMIT if config.max_steps is None else config.max_steps
         self.limit, self.pending = self._most, False
+        self._measured = False  # whether the time limit was turned into updates here, and counts
         self._revisable = False
+        self._said = 0  # updates in all
+        self._foretold: float | None = None  # seconds in all, of a run that will be late
         self._timed = 0
         self._last_end: float | None = None  # of the newest update or validation, monotonic
         self._seconds: deque[float] = deque(maxlen=REMEMBERED)  # that each update took
@@ -90,7 +109,7 @@ class Plan:
             UsageError: Another length than the one that has already shaped the schedule.
         """
         if (decided := self._finishing.latest()) is not None:
-            self._reporter.say(f"{self._run} was told to finish: it ends at step {decided.until:,} (finish.json)")
+            self._reporter.say(f"{self._run} has been decided to end at step {decided.until:,} (finish.json)")
         self._obey(step)
         if self.told_to_finish:
             return
@@ -118,7 +137,7 @@ class Plan:
 
     @property
     def told_to_finish(self) -> bool:
-        """Whether its end is what somebody asked for while it was under way."""
+        """Whether its end was decided while it was under way: somebody asked, or its time is too short."""
         return self._finish is not None
 
     def learning_rate(self, step: int) -> float:
@@ -182,10 +201,10 @@ class Plan:
                 f"{self._run} began without a time limit, and a time limit would shape its {schedule} schedule; say"
                 " --max-steps"
             )
-        if length_matters_after(config, PLAN_STEP + 1) < PLAN_STEP:
+        if not can_wait_for_length(config):
             raise UsageError(
                 f"with max_time the {schedule} schedule needs warmup_steps of at least {PLAN_STEP},"
-                f" but has {config.warmup_steps}"
+                f" but has {config.warmup_steps}; say --set training.warmup_steps={PLAN_STEP}"
             )
 
     def after_update(self, step: int, validate: Callable[[], object]) -> None:
@@ -209,8 +228,10 @@ class Plan:
                 with self.timing_validation():
                     validate()
                 self._decide(step)
-        elif self._revisable and self._timed % REVISE_EVERY == 0:
-            self._revise(step)
+        elif self._measured and self._timed % REVISE_EVERY == 0:
+            if self._revisable:
+                self._revise(step)
+            self._say_if_late(step)
         if not self.pending and request is not None:
             self._finish_as_asked(request, step, validate)
         self._obey(step)
@@ -240,6 +261,8 @@ class Plan:
             self._reporter.say(f"told to finish in {request}: it ends before that, at step {self.limit:,}")
             return
         self._finishing.decide(Finish(step, until, self.learning_rate(step)))
+        self._finishing.forget_request()
+        self._measured = False
         self._reporter.say(
             f"told to finish in {request}: the learning rate falls from now on, to 0 at step {until:,}, where the"
             " run ends"
@@ -256,10 +279,22 @@ class Plan:
     def _decide(self, step: int) -> None:
         more, seconds = self._fitting(self._seconds_left())
         fitting = step + more
-        self.limit, self.pending, self._revisable = min(fitting, self._most), False, True
-        self._write(fitting)
-        beyond = f"; training.max_steps ends it at {self._most:,}" if fitting > self._most else ""
-        self._reporter.say(f"{self._config.max_time} is time for {fitting:,} steps ({seconds:.3f} s each){beyond}")
+        limit, rate = min(fitting, self._most), self.learning_rate(step)
+        shortest = self._shortest(step, limit)
+        self.limit = self._said = limit
+        self.pending, self._revisable, self._measured = False, True, True
+        self._write(max(fitting, shortest))
+        more_said = f"; training.max_steps ends it at {self._most:,}" if fitting > self._most else ""
+        fits = limit == self._most or warmup_fits(self._config, limit)
+        if shortest > limit or (not fits and limit <= SHORT * step):
+            self._finishing.decide(Finish(step, limit, rate))
+            more_said += ": too short for the schedule, so the learning rate falls from now on, to 0 at the end"
+        elif not fits:
+            more_said += (
+                f": too few for a warm-up of {self._config.warmup_steps:,}, a better one is --set"
+                f" training.warmup_steps={limit // SHORT}, in a new --run"
+            )
+        self._reporter.say(f"{self._config.max_time} is time for {fitting:,} steps ({seconds:.3f} s each){more_said}")
 
     def _revise(self, step: int) -> None:
         """Changes the number of updates if it does not fit the time any more, and no update has depended on it."""
@@ -273,8 +308,30 @@ class Plan:
             return
         self.limit = self._shortest(step, revised) if revised < self.limit else revised
         self._write(max(self.limit, fitting))
+        if abs(self.limit - self._said) <= SAID_FROM * self._said:
+            return
+        self._said = self.limit
         late = "" if self.limit == revised else f"; the learning rate has come too far, so there will be {self.limit:,}"
         self._reporter.say(f"{self._config.max_time} is now time for {revised:,} steps ({seconds:.3f} s each){late}")
+
+    def _say_if_late(self, step: int) -> None:
+        """Warns that the run will take longer than its time, where its number of updates is shaped already.
+
+        Once, and again where what it says changes much.
+        """
+        seconds, per_step = self._pace()
+        left = self.limit - step
+        over = left * per_step + (self._seconds_per_validation or 0.0) - self._seconds_left()
+        allowed = parse_duration(self._config.max_time or "")
+        total = allowed + over
+        if over <= LATE * allowed or (self._foretold and abs(total - self._foretold) <= LATER * self._foretold):
+            return
+        self._foretold = total
+        self._reporter.warn(
+            f"it will take about {in_words(total)}, not {self._config.max_time}: updates take {seconds:.3f} s now, and"
+            f" the learning rate has come too far for fewer than {left:,} more; to end it sooner say in another window"
+            f" tfm train --run {self._run.quoted} --finish-in {max(round(self._seconds_left()), 10)}s"
+        )
 
     def _shortest(self, step: int, wanted: int) -> int:
         """The shortest run, of so many updates or more, that gives the updates so far the learning rates they had."""
@@ -285,7 +342,13 @@ class Plan:
         return parse_duration(self._config.max_time or "") - (time.monotonic() - self.started)
 
     def _fitting(self, seconds_left: float) -> tuple[int, float]:
-        """More updates that fit a time, at least one, and seconds that one takes.
+        """More updates that fit a time, at least one, and seconds that one takes."""
+        seconds, per_step = self._pace()
+        left = seconds_left - (self._seconds_per_validation or 0.0)  # the last one
+        return max(int(left / per_step), 1) if per_step else 1, seconds
+
+    def _pace(self) -> tuple[float, float]:
+        """Seconds that an update takes, by itself and with its share of a validation.
 
         That is the mean without the shortest and the longest tenth: a laptop that was closed for a while is not in it,
         another program that takes its turns is.
@@ -294,10 +357,7 @@ class Plan:
         timed = sorted(list(self._seconds)[-newest:])
         extreme = len(timed) // 10
         seconds = statistics.fmean(timed[extreme : len(timed) - extreme]) if timed else 0.0
-        per_validation = self._seconds_per_validation or 0.0
-        left = seconds_left - per_validation  # the last one
-        per_step = seconds + per_validation / self._config.validate_every
-        return max(int(left / per_step), 1) if per_step else 1, seconds
+        return seconds, seconds + (self._seconds_per_validation or 0.0) / self._config.validate_every
 
     def _write(self, fitting: int) -> None:
         """Remembers what the time limit comes to; a number of steps that is configured may end the run before that."""

@@ -13,6 +13,7 @@ from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corp
 from ...data.errors import DataError, ModelError, UsageError
 from ...data.files import remove_tree, sha256_bytes
 from ...data.holdout import hold_out
+from ...data.sides import sample_rows, swap_remark
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
@@ -97,6 +98,11 @@ def prepare_data(
             f"{leaked:,} training {train.unit}s are also in the validation set:"
             " its scores will look better than they should"
         )
+    if saved is None and not train.text_only:
+        sample = (train_store[row] for row in sample_rows(len(train_store)))
+        texts = [(tokenizer.src.decode(src.tolist()), tokenizer.tgt.decode(tgt.tolist())) for src, tgt in sample]
+        if (remark := swap_remark(texts, dev_pairs)) is not None:
+            reporter.warn(remark)
     if saved is None:
         for doubt in doubts(train_store, len(dev_pairs), settings.training):
             reporter.warn(doubt)
@@ -112,6 +118,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
+        for remark in dev.remarks:
+            reporter.warn(remark)
     old = replay_corpus(settings.data)
     return (train if old is None else mix(train, old, seed=settings.training.seed)), dev
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...data.errors import Interrupted, InterruptedAtOnce
+from ...data.errors import EnvironmentFault, Interrupted, InterruptedAtOnce
 from ..parallel.ranks import Ranks
 from ..training.loop import Trainer, UpdateFigures, diverged
 from .plan import Plan
@@ -27,6 +27,10 @@ class Hooks:
     log: Callable[[dict[str, Any]], None] = lambda record: None
     """Takes a record of deterministic figures."""
     after_update: Callable[[], None] = lambda: None
+    moved: Callable[[], str | None] = lambda: None
+    """What to say if the run directory has got another name."""
+    look_around: Callable[[], None] = lambda: None
+    """Called where time has passed, before anything is written."""
     stop_requested: Callable[[], int | None] = lambda: None
     """The signal that asks the run to stop, if one has arrived."""
 
@@ -64,11 +68,13 @@ class Session:
             rate = self.plan.learning_rate(self.progress.step + 1)
             self.ranks.go_on(rate)
             figures = self._update(rate)
+            self.hooks.look_around()
             self._log_if_due(figures)
             self._plan_if_due()
             self.hooks.after_update()
             if not self._validate_if_due() and self.progress.step % self.config.checkpoint_every == 0:
                 self._save()
+            self._stop_if_moved()
 
     def _update(self, rate: float) -> UpdateFigures:
         """One update. Says when a batch first does not fit into memory: the run is then another one."""
@@ -101,6 +107,12 @@ class Session:
         if number is not None:
             self._save()
             raise Interrupted(f"stopped after step {self.progress.step:,}{self._unsaved()}", number)
+
+    def _stop_if_moved(self) -> None:
+        """Saves where the run directory is by now, and stops: under its old name another run would come to be."""
+        if (moved := self.hooks.moved()) is not None:
+            self._save()
+            raise EnvironmentFault(f"stopped after step {self.progress.step:,}{self._unsaved()}: {moved}")
 
     def _log_if_due(self, figures: UpdateFigures) -> None:
         progress = self.progress
@@ -157,6 +169,7 @@ class Session:
         except Interrupted:
             self._save()
             raise
+        self.hooks.look_around()
         score, loss = (None, None) if result is None else (result["score"], result.get("loss"))
         for name, figure in (("loss", loss), ("score", score)):
             if figure is not None and not math.isfinite(figure):

@@ -1,5 +1,6 @@
 """Training into a run directory: begins a run, or goes on with the one that is there."""
 
+import contextlib
 from pathlib import Path
 
 from ...configs import RunConfig
@@ -8,6 +9,7 @@ from ..device import keep_freed_memory, pick_device
 from ..interrupts import Interrupts
 from ..parallel.follower import follow
 from ..parallel.ranks import joined, started_by_torchrun
+from ..parallel.watch import watched
 from ..reporter import Reporter
 from .directory import RunDirectory
 from .finish import parse_request
@@ -52,10 +54,25 @@ def train(
         raise UsageError("one process tells a run to finish: say --finish-in without torchrun")
     keep_freed_memory()
     check_device(settings.training, pick_device(settings.training.device))
-    if (place := started_by_torchrun()) is not None and place.rank > 0:
-        with interrupts.held(), joined(place):  # to stop is the leader's to decide
-            return follow(place)
-    directory = RunDirectory(run)
+    place = started_by_torchrun()
+    with contextlib.nullcontext() if place is None else watched(place.rank, place.count, interrupts):
+        if place is not None and place.rank > 0:
+            with interrupts.held(), joined(place):  # to stop is the leader's to decide
+                return follow(place)
+        return _lead(settings, RunDirectory(run), reporter, interrupts, tokenizer, init_from, started, finish_in)
+
+
+def _lead(
+    settings: RunConfig,
+    directory: RunDirectory,
+    reporter: Reporter,
+    interrupts: Interrupts,
+    tokenizer: Path | None,
+    init_from: Path | None,
+    started: float | None,
+    finish_in: str | None,
+) -> TrainingResult | None:
+    """What the process does that the user started, see `train`."""
     request = None if finish_in is None else parse_request(finish_in)
     try:
         with start(

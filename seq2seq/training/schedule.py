@@ -1,7 +1,7 @@
 """The learning rate as a function of the step: linear warm-up to the peak, then a shape by name."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.config import unknown
 from .config import TrainingConfig
@@ -79,6 +79,13 @@ def length_matters_after(config: TrainingConfig, max_steps: int) -> float:
             return max(warmup, max_steps + 1 - max(round(config.decay_fraction * max_steps), 1))
         case _:
             raise unknown("schedule", config.schedule)
+
+
+def warmup_fits(config: TrainingConfig, max_steps: int) -> bool:
+    """Whether a run of so many updates comes to its peak: the warm-up ends before the run does, and before it falls."""
+    if config.schedule != "trapezoid":
+        return config.warmup_steps < max_steps
+    return config.warmup_steps <= length_matters_after(replace(config, warmup_steps=0), max_steps)
 
 
 def same_up_to(step: int, config: TrainingConfig, max_steps: int, other_max_steps: int) -> bool:

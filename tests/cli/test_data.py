@@ -39,3 +39,10 @@ def test_the_corpus_is_not_overwritten(tfm: Tfm, corpus: Path) -> None:
 def test_a_corpus_has_to_be_named(tfm: Tfm) -> None:
     done = tfm("data")
     assert done.returncode == 2 and "name the corpus: --src and --tgt, or --data" in error_of(done)
+
+
+def test_a_validation_set_with_its_sides_swapped_is_noticed(tfm: Tfm, corpus: Path) -> None:
+    done = tfm("data", *FILES, "--dev-src", "dev.de", "--dev-tgt", "dev.en")
+    assert error_of(done).count("the sides of the validation set seem to be swapped") == 1
+    assert "swapped" not in error_of(tfm("data", *FILES, "--dev-src", "dev.en", "--dev-tgt", "dev.de"))
+    assert (corpus / "dev.en").exists()

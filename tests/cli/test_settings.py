@@ -151,6 +151,44 @@ def test_training_on_changes_little(choose: Chooser, tmp_path: Path) -> None:
     assert (longer.training.max_steps, longer.training.learning_rate) == (9, 0.001)
 
 
+def test_a_warm_up_that_nobody_asked_for_gives_way_to_few_updates(choose: Chooser, tmp_path: Path) -> None:
+    short = choose(config="toy", data={}, training={"max_steps": 60}).training
+    assert (short.max_steps, short.warmup_steps) == (60, 15)
+    assert choose.said == ["  warm-up of 15 updates, not 100: there are 60 in all"]
+    assert choose(pairs=20, training={"max_steps": 40}).training.warmup_steps == 10
+    (tmp_path / "bare.yaml").write_text("training:\n  max_steps: 200\n")
+    assert choose(config="bare.yaml").training.warmup_steps == 50
+    choose.said.clear()
+    assert choose("training.warmup_steps=80", config="toy", training={"max_steps": 60}).training.warmup_steps == 80
+    (tmp_path / "own.yaml").write_text("training:\n  max_steps: 60\n  warmup_steps: 70\n")
+    assert choose(config="own.yaml").training.warmup_steps == 70
+    assert choose(config="toy", training={"max_steps": 300}).training.warmup_steps == 100
+    assert choose.said == []
+
+
+def test_a_run_keeps_its_warm_up_when_it_becomes_longer(choose: Chooser, tmp_path: Path) -> None:
+    start_run(tmp_path / "run", choose(config="toy", data={}, training={"max_steps": 60}))
+    for config in ("toy", None):
+        longer = choose(config=config, data={}, run=tmp_path / "run", training={"max_steps": 900})
+        assert (longer.training.max_steps, longer.training.warmup_steps) == (900, 15)
+        RunDirectory(tmp_path / "run").refuse_other(longer)
+    with pytest.raises(UsageError, match=r"training.warmup_steps \(was 15, now 40\)"):
+        RunDirectory(tmp_path / "run").refuse_other(
+            choose("training.warmup_steps=40", config="toy", data={}, run=tmp_path / "run")
+        )
+
+
+def test_a_warm_up_that_nobody_asked_for_gives_way_to_a_time(choose: Chooser, tmp_path: Path) -> None:
+    start_run(tmp_path / "source", choose(config="toy", data={}))
+    timed = {"init_from": tmp_path / "source", "training": {"max_time": "3m"}}
+    assert choose(pairs=400, **timed).training.warmup_steps == 20, "a trapezoid can wait"
+    choose.said.clear()
+    assert choose("training.schedule=cosine", "training.patience=0", **timed).training.warmup_steps == 60
+    assert choose.said[-1] == "  warm-up of 60 updates, not 20: so many are timed to see what fits 3m"
+    own = choose("training.schedule=cosine", "training.patience=0", "training.warmup_steps=30", **timed)
+    assert own.training.warmup_steps == 30
+
+
 def test_replay_takes_files_or_the_data_of_a_run(choose: Chooser, tmp_path: Path) -> None:
     source = tmp_path / "source"
     start_run(source, choose(config="toy", data={}))

@@ -1,10 +1,13 @@
 """Settings of data and tokenizer refuse what cannot work."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tfm.configs import load_config, merge, parse_config
+from tfm.configs.loader import parse_assignment
 from tfm.data.config import MAX_VOCAB_SIZE, DataConfig, TokenizerConfig
 
 
@@ -34,3 +37,15 @@ def test_impossible_tokenizer_settings_are_refused(key: str, value: Any) -> None
 def test_all_problems_are_named_at_once() -> None:
     with pytest.raises(ValueError, match=r"(?s)vocab_size.*\n.*character_coverage.*\n.*max_sentences"):
         TokenizerConfig(vocab_size=0, character_coverage=2, max_sentences=0)
+
+
+def test_a_tilde_is_what_a_shell_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    names = ["~/x.en", "~", "a~/b", "./~/c", "~nobody-of-this-name/d", "hf:~/e"]
+    expected = ["/home/me/x.en", "/home/me", *names[2:]]
+    assert DataConfig(dev_src=names).dev_src == expected
+    assert names[0] == "~/x.en", "the caller's own list stays"
+    file = tmp_path / "mine.yaml"
+    file.write_text("data:\n  src: [~/x.en]\n  tgt:\n    - ~/x.de\n")
+    data = parse_config(merge(load_config(str(file)), parse_assignment("data.dev=[~/dev.tsv]"))).data
+    assert (data.src, data.tgt, data.dev) == (["/home/me/x.en"], ["/home/me/x.de"], ["/home/me/dev.tsv"])

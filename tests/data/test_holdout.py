@@ -2,6 +2,7 @@
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tfm.data.cleaning import clean
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Corpus, Pair, open_spec
+from tfm.data.errors import DataError
 from tfm.data.holdout import HOLD_OUT_PAIRS, hold_out
 
 BuildCorpus = Callable[[list[Pair]], Corpus]
@@ -22,8 +24,15 @@ BuildCorpus = Callable[[list[Pair]], Corpus]
 @given(st.lists(st.integers(0, 400), max_size=400), st.integers(0, 2**63 - 1))
 def test_held_out_pairs_share_no_source_sentence(corpus_of: BuildCorpus, numbers: list[int], seed: int) -> None:
     pairs = [(f" sentence  {number}" if number else "", f"{place}") for place, number in enumerate(numbers)]
+    counts = Counter(clean(src) for src, _ in pairs)
+    size = math.ceil(0.05 * len(pairs))
+    if len(pairs) > 1 and all(count > size for source, count in counts.items() if source):
+        with pytest.raises(DataError, match=r"too often to hold out 5 % .* name a validation set with --dev-src"):
+            hold_out(corpus_of(pairs), seed=seed)
+        return
     rest, held = (list(part.pairs()) for part in hold_out(corpus_of(pairs), seed=seed))
     assert sorted(rest + held) == sorted(pairs)
+    assert held or len(pairs) < 2
     assert not {source for source, _ in rest} & {source for source, _ in held}
     assert len(held) <= 0.05 * len(pairs) + 1
     assert "" not in {source for source, _ in held}
@@ -59,14 +68,48 @@ def test_seed_decides_what_is_held_out(corpus_of: BuildCorpus) -> None:
     assert len({part.identity for part in (*first, *other, (corpus))}) == 5
 
 
-def split_by_the_formula(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Sources ranked by the CRC of seed and text; as many of the lowest are held out as fit, equal ones together."""
+def test_sentences_that_make_up_most_of_a_corpus_stay_in_training(corpus_of: BuildCorpus) -> None:
+    """Whichever seed: eight sentences 100 times each, and 200 others once or twice."""
+    pairs = [(f"often {number % 8}", f"{number}") for number in range(800)]
+    pairs += [(f"rare {number % 150}", f"{number}") for number in range(200)]
+    for seed in range(20):
+        rest, held = (list(part.pairs()) for part in hold_out(corpus_of(pairs), seed=seed))
+        assert 25 <= len(held) <= 50
+        assert sorted(rest + held) == sorted(pairs)
+        assert not {source for source, _ in rest} & {source for source, _ in held}
+        assert all(source.startswith("rare") for source, _ in held)
+
+
+def test_a_validation_set_of_few_sentences_is_said(corpus_of: BuildCorpus) -> None:
+    few = [(f"sentence {number % 40}", f"{number}") for number in range(4_000)]
+    _, held = hold_out(corpus_of(few), seed=1)
+    (remark,) = held.remarks
+    assert "its 200 held-out pairs have only 2 different ones" in remark
+    _, held = hold_out(corpus_of([(f"sentence {number}", "") for number in range(100)]), seed=1)
+    assert held.remarks == ()
+    with pytest.raises(DataError, match=r"has 4,000 pairs, but only 8 different sources, each of them too often"):
+        hold_out(corpus_of([(f"sentence {number % 8}", "") for number in range(4_000)]), seed=1)
+
+
+def split_by_the_formula(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]] | None:
+    """Sources ranked by the CRC of seed and text; as many of the lowest are held out as fit, equal ones together.
+
+    If these are less than half, those that do not fit are passed over. None if then there are none.
+    """
     cleaned = [clean(src) for src, _ in pairs]
     ranks = [zlib.crc32(f"{seed}\t{source}".encode()) if source else 2**32 - 1 for source in cleaned]
     size = min(math.ceil(0.05 * len(pairs)), 1000)
     threshold = sorted(ranks)[size] if len(pairs) > 1 else 0
-    rest = [pair for pair, rank in zip(pairs, ranks, strict=True) if rank >= threshold]
-    return rest, [pair for pair, rank in zip(pairs, ranks, strict=True) if rank < threshold]
+    held = {rank for rank in ranks if rank < threshold}
+    if len(pairs) > 1 and sum(rank in held for rank in ranks) < size / 2:
+        held = set[int]()
+        for rank in sorted({*ranks} - {2**32 - 1}):
+            if sum(one in held for one in ranks) + ranks.count(rank) <= size:
+                held.add(rank)
+        if not held:
+            return None
+    rest = [pair for pair, rank in zip(pairs, ranks, strict=True) if rank not in held]
+    return rest, [pair for pair, rank in zip(pairs, ranks, strict=True) if rank in held]
 
 
 TEXTS = st.sampled_from(["", " ", "\ud800", "\u00a0a", "a", *(f"sentence {number}" for number in range(60))])
@@ -79,6 +122,10 @@ def test_the_split_follows_the_formula_at_first_and_from_memory(
 ) -> None:
     expected = split_by_the_formula(pairs, seed)
     corpus = Corpus("c", "c", lambda: iter(pairs))
+    if expected is None:
+        with pytest.raises(DataError):
+            hold_out(corpus, seed=seed)
+        return
     with TemporaryDirectory() as memo:
         for directory in (None, Path(memo), Path(memo)):
             parts = hold_out(corpus, seed=seed, memo=directory)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from datasets import Dataset
 from helpers.tables import PAIRS, table
 
 from tfm.data.config import DataConfig
@@ -120,3 +121,63 @@ def test_the_table_loads_nothing_heavy() -> None:
     code = "import sys, tfm.data.formats; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert not {"lxml", "polib", "numpy", "pyarrow", "datasets", "sentencepiece", "torch"} & set(loaded)
+
+
+def written(folder: Path, kind: str, pairs: list[tuple[str, str]]) -> DataConfig:
+    """The configuration that reads these pairs from a new folder."""
+    folder.mkdir()
+    rows = Dataset(pa.table({"src": [s for s, _ in pairs], "tgt": [t for _, t in pairs]}))
+    match kind:
+        case "two files":
+            for side, name in enumerate(("a.src", "a.tgt")):
+                (folder / name).write_text("".join(pair[side] + "\n" for pair in pairs))
+            return DataConfig(src=[str(folder / "a.src")], tgt=[str(folder / "a.tgt")])
+        case "text":
+            (folder / "a.txt").write_text("".join(pair[1] + "\n" for pair in pairs))
+            return DataConfig(text=[str(folder / "a.txt")])
+        case "tsv":
+            (folder / "a.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+            return DataConfig(data=[str(folder / "a.tsv")])
+        case _:
+            rows.save_to_disk(str(folder / "saved"))
+            return DataConfig(data=[str(folder / "saved")])
+
+
+OLD, NEW = [(f"alt {i}", f"old {i}") for i in range(9)], [(f"neu {i}", f"new {i}") for i in range(9)]
+
+
+@pytest.mark.parametrize("kind", ["two files", "text", "tsv", "saved by datasets"])
+@pytest.mark.parametrize("moment", ["before it is read", "while it is read", "between two readings"])
+@pytest.mark.parametrize("deed", ["replaced", "removed", "appended to"])
+def test_data_that_change_under_way_are_an_error(tmp_path: Path, kind: str, moment: str, deed: str) -> None:
+    """Never the hash of one text over another one, nor one half of each."""
+    folder = tmp_path / "train"
+    written(tmp_path / "other", kind, NEW)
+    corpus = open_corpus(written(folder, kind, OLD))
+
+    def do() -> None:
+        if deed == "appended to":
+            for path in folder.rglob("a.*" if kind != "saved by datasets" else "state.json"):
+                path.write_bytes(path.read_bytes() + b"\n")
+            return
+        folder.rename(tmp_path / "before")
+        if deed == "replaced":
+            (tmp_path / "other").rename(folder)
+
+    if moment == "between two readings":
+        assert len(list(corpus.pairs())) == len(OLD)
+    if moment == "while it is read":
+        stream = corpus.pairs()
+        next(stream)
+        do()
+    else:
+        do()
+        stream = corpus.pairs()
+    with pytest.raises(DataError, match=r"was replaced, moved or written to while .* run the same command again"):
+        list(stream)
+
+
+def test_data_that_stay_are_read_as_often_as_need_be(tmp_path: Path) -> None:
+    for kind in ("two files", "tsv", "saved by datasets"):
+        corpus = open_corpus(written(tmp_path / kind, kind, OLD))
+        assert list(corpus.pairs()) == list(corpus.pairs()) == OLD

@@ -17,7 +17,7 @@ from tfm.seq2seq.training.config import TrainingConfig
 
 Store = Callable[..., TokenStore]
 GOOD = [(f"{number} is a number", f"{number} ist eine Zahl") for number in range(1_200)]
-SHORT = TrainingConfig(max_steps=100)
+SHORT = TrainingConfig(max_steps=100, warmup_steps=10)
 
 
 @pytest.fixture

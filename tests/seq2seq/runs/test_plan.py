@@ -11,6 +11,7 @@ import pytest
 from helpers.tiny_run import Recorder
 
 from tfm.data.errors import UsageError
+from tfm.seq2seq.reporter import in_words
 from tfm.seq2seq.runs import plan as plan_module
 from tfm.seq2seq.runs.directory import RunDirectory
 from tfm.seq2seq.runs.plan import Plan
@@ -108,6 +109,80 @@ def test_a_time_too_short_for_the_updates_that_are_timed_is_kept_all_the_same(
     begun = machine.train(tmp_path, lambda now: seconds_each, max_time="50s", schedule="trapezoid", validate_every=500)
     assert 40 < machine.now + 3 <= 50 + seconds_each  # the last validation takes three seconds
     assert json.loads((tmp_path / "plan.json").read_text())["max_steps"] == begun.limit < plan_module.PLAN_STEP
+
+
+@pytest.mark.parametrize(("schedule", "warmup"), [("trapezoid", 20), ("trapezoid", 100), ("inverse_sqrt", 4000)])
+@pytest.mark.parametrize("seconds_each", [0.1, 0.5, 3.0])
+def test_any_time_is_kept_whatever_the_warm_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_each: float, schedule: str, warmup: int
+) -> None:
+    """A warm-up shorter than the updates that are timed, and one longer than all of them."""
+    machine = Machine(monkeypatch)
+    settings = {"max_time": "1m", "schedule": schedule, "warmup_steps": warmup, "validate_every": 500}
+    begun = machine.train(tmp_path, lambda now: seconds_each, max_steps=None, **settings)
+    assert 50 < machine.now + 3 <= 60 + max(seconds_each, 1.5)
+    if begun.limit <= warmup and begun.limit < 200:
+        assert begun.learning_rate(begun.limit) < begun.learning_rate(begun.limit // 2), "it falls at the end"
+
+
+@pytest.mark.parametrize("fitting", [5, 30, 200])
+def test_a_time_too_short_for_the_schedule_is_the_same_for_a_run_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitting: int
+) -> None:
+    Machine(monkeypatch)  # no time passes
+    monkeypatch.setattr(Plan, "_fitting", lambda self, seconds: (fitting, 0.5))
+    monkeypatch.setattr(plan_module, "REVISE_EVERY", 1_000_000)
+    settings = {"max_time": "1h", "max_steps": None, "schedule": "trapezoid", "warmup_steps": 20}
+    begun, rates = plan(tmp_path, **settings), list[float]()
+    begun.begin(0, None)
+    while len(rates) < begun.limit:
+        rates.append(begun.learning_rate(len(rates) + 1))
+        begun.after_update(len(rates), lambda: None)
+    assert len(rates) == 60 + fitting
+    for step in (0, 60, 61, 64):
+        again = plan(tmp_path, **settings)
+        again.begin(step, None if step == 0 else begun.limit)
+        found = rates[:step]
+        while len(found) < again.limit:
+            found.append(again.learning_rate(len(found) + 1))
+            again.after_update(len(found), lambda: None)
+        assert found == rates
+
+
+@pytest.mark.parametrize("settings", [{"schedule": "cosine"}, {"schedule": "trapezoid", "decay_fraction": 1.0}])
+def test_a_schedule_that_the_length_shapes_at_once_needs_a_warm_up(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"at least 60, but has 59; say --set training.warmup_steps=60"):
+        plan(tmp_path, **settings, warmup_steps=59).begin(0, None)
+    plan(tmp_path, **settings, warmup_steps=60).begin(0, None)
+
+
+@pytest.mark.parametrize("slower", [1.5, 3.0])
+@pytest.mark.parametrize("change", [0.2, 0.55, 0.8])
+def test_a_run_that_will_be_late_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: float, slower: float
+) -> None:
+    """In the flat part it becomes shorter; in the falling part, or where it cannot be short enough, it is said."""
+    machine = Machine(monkeypatch)
+    settings = {"schedule": "trapezoid", "decay_fraction": 0.5, "max_time": "10m", "validate_every": 500}
+    begun = machine.train(tmp_path, lambda now: 0.1 * (slower if now > change * MINUTES else 1), **settings)
+    warned: list[str] = begun._reporter.warned  # pyright: ignore[reportAttributeAccessIssue]
+    late = machine.now > 1.12 * MINUTES
+    assert late == (change > 0.5 and (change, slower) != (0.8, 1.5))
+    assert (1 <= len(warned) <= 3) if late else len(warned) <= 1
+    if late:
+        assert f"it will take about {in_words(machine.now)[:1]}" in warned[-1] and "not 10m" in warned[-1]
+        assert "--finish-in" in warned[-1]
+    assert len(begun._reporter.said) <= 4  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_run_in_time_warns_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    for number, slow in enumerate([1.0, 1.05, 0.5]):
+        machine.now = 0.0
+        settings = {"schedule": "trapezoid", "decay_fraction": 0.5, "max_time": "10m", "validate_every": 500}
+        run = tmp_path / str(number)
+        begun = machine.train(run, lambda now, slow=slow: 0.1 * (slow if now > 400 else 1), **settings)
+        assert begun._reporter.warned == []  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize("slower", [1.5, 4 / 3, 0.75])

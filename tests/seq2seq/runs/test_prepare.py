@@ -102,3 +102,12 @@ def test_a_vocabulary_that_was_built_into_the_run_may_be_named(
         interrupts=Interrupts(),
     )
     assert Tokenizer.load(tmp_path / "tokenizer").sha256 == built.sha256
+
+
+def test_swapped_sides_of_the_validation_set_are_said_at_the_start(configure: Configure, tmp_path: Path) -> None:
+    right = configure(max_steps=1)
+    data = replace(right.data, dev_src=right.data.dev_tgt, dev_tgt=right.data.dev_src)
+    for settings, said in ((right, 0), (replace(right, data=data), 1)):
+        reporter = Recorder()
+        prepare_data(settings, RunDirectory(tmp_path / str(said)), given_tokenizer=None, reporter=reporter)
+        assert sum("seem to be swapped" in line for line in reporter.warned) == said
