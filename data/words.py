@@ -7,7 +7,7 @@
   vowel: `l'eau`, `dell'acqua`. A word may end before one (`cat's`), but not before `'t`.
 * Arabic and Hebrew words of three letters and more may follow the letters that are written together with them: و or ف,
   then ب, ك or ل, then ال (لل for ل and ال); ו, then ש, כש or מש, then ב, כ, ל or מ, then ה.
-"""
+"""  # noqa: RUF002
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _INSIDE = rf"""
     | (?<= [\p{{Logical_Order_Exception}}\u200d] | [\p{{InCB=Linker}}\p{{InSC=Invisible_Stacker}}] [\p{{M}}\u200c]* )
     | (?= \p{{InSC=Consonant}} \p{{InSC=Tone_Mark}}* [\p{{InSC=Pure_Killer}}\p{{InSC=Consonant_Killer}}])
 """
-"""Places inside a word: between letters, or inside a syllable. A leading vowel of Thai belongs to the next consonant."""
+"""Places inside a word: between letters, or inside a syllable. Thai has vowels that stand before their consonant."""
 _ELIDED = (
     "[cdjlmnstv]|qu|jusqu|lorsqu|puisqu|quoiqu|quelqu|entr|grand"
     "|un|gl|dell|all|dall|nell|sull|coll|quell|quest|bell|sant|tutt|mezz|senz|anch|com|dov|cos"
@@ -60,7 +60,7 @@ def is_unspaced(term: str) -> bool:
 
 
 def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[str]:
-    """Terms that stand in a text, in order. None overlap: a longer one is preferred, and of equally long ones the first.
+    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
 
     Args:
         text: A clean text.

@@ -26,8 +26,10 @@ from .constrained import ConstrainedBeam
 from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
+from .phrases import Phrase
 from .repeats import LOOP_SIZE, is_loop
 from .search import Hypothesis, Search, SearchState, Task
+from .spelling import Speller
 from .threads import on_device
 
 MAX_BATCH_TOKENS = 12_000
@@ -87,7 +89,7 @@ class _Part:
         text: The source, with symbols for its placeholders.
         ids: The source.
         prefix: What the output begins with.
-        phrases: What the output must contain, each a sequence of tokens.
+        phrases: What the output must contain.
     """
 
     line: int
@@ -95,7 +97,7 @@ class _Part:
     text: str
     ids: list[int]
     prefix: list[int]
-    phrases: tuple[tuple[int, ...], ...] = ()
+    phrases: tuple[Phrase, ...] = ()
 
     @property
     def key(self) -> tuple[int, int]:
@@ -133,6 +135,7 @@ class Translator:
         self.checkpoint: Path | None = None
         """Where the model was loaded from, if it was."""
         self._model = arrange(model, tokenizer.tgt.forbidden_ids())
+        self._speller = Speller(tokenizer.tgt)
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -287,10 +290,10 @@ class Translator:
         symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
         return ConstrainedBeam(alike, symbols)
 
-    def _terms(self, text: str, glossary: Glossary) -> tuple[tuple[int, ...], ...]:
+    def _terms(self, text: str, glossary: Glossary) -> tuple[Phrase, ...]:
         """What a text's terms become; nothing where that is longer than the model writes."""
-        terms = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in glossary.wanted(text))
-        return terms if sum(map(len, terms)) < self.model.config.max_seq_len // 2 else ()
+        terms = tuple(filter(None, map(self._speller.term, glossary.wanted(text))))
+        return terms if sum(term.longest for term in terms) < self.model.config.max_seq_len // 2 else ()
 
     def _is_faithful(self, part: _Part, found: _Found) -> bool:
         """Whether the best output of a part has the placeholders of its source, and no other ones."""
@@ -301,16 +304,14 @@ class Translator:
 
     def _with_placeholders(self, part: _Part) -> _Part:
         """A part whose output must contain the placeholders of its source, as symbols or as they are spelt."""
-        if self.tokenizer.has_placeholders:
-            needed = [(symbol,) for symbol in _symbols(part.ids).elements()]
-        else:
-            needed = [self._spelling(value) for value in placeholders(part.text)]
-        return replace(part, phrases=(*part.phrases, *needed))
-
-    def _spelling(self, value: str) -> tuple[int, ...]:
-        """The tokens of a placeholder, without a space of its own before it."""
-        ids = self.tokenizer.tgt.encode(value)
-        return tuple(ids[1:] if len(ids) > 1 and not self.tokenizer.tgt.decode(ids[:1]) else ids)
+        symbols = [character for character in part.text if character in SYMBOLS]
+        needed: list[Phrase | None] = []
+        place = 0
+        for value in symbols if self.tokenizer.has_placeholders else placeholders(part.text):
+            place = part.text.index(value, place)
+            needed.append(self._speller.placeholder(value, glued=part.text[place - 1 : place] != " "))
+            place += len(value)
+        return replace(part, phrases=(*part.phrases, *filter(None, needed)))
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""
@@ -370,7 +371,7 @@ class Translator:
         """Most pieces of its output, eos included: a prefix, phrases and eos always have room."""
         longest = self.model.config.max_seq_len
         limit = self.decoding.max_decode_len(len(part.ids), longest)
-        return max(min(limit + sum(map(len, part.phrases)), longest), len(part.prefix) + 1)
+        return max(min(limit + sum(phrase.longest for phrase in part.phrases), longest), len(part.prefix) + 1)
 
     def _join(self, parts: list[list[Hypothesis]], masked: Masked) -> Translation:
         """Joins the parts of one text, rank by rank; a part with fewer hypotheses repeats its last."""

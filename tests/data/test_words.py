@@ -118,4 +118,6 @@ def test_long_terms_come_first_and_hide_no_other_place() -> None:
 
 
 def test_scripts_without_spaces() -> None:
-    assert all(map(is_unspaced, ["東京", "แมว", "カ", "བོད"])) and not any(map(is_unspaced, ["eau", "고양이", "घर", "3D"]))
+    assert all(map(is_unspaced, ["東京", "แมว", "カ", "བོད"])) and not any(
+        map(is_unspaced, ["eau", "고양이", "घर", "3D"])
+    )
