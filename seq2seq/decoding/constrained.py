@@ -159,7 +159,9 @@ class ConstrainedBeam:
             extensions = dict(zip([*tokens, *wanted[row]], [*likely, *gains[row]], strict=True))
             for token, gain in extensions.items():
                 progress = one.progress.after(lasts[row], token) if gain > IMPOSSIBLE else None
-                if progress and (token in wanted[row] or progress.missing(token) < room):
+                if progress and (
+                    progress.most_missing < room or token in wanted[row] or progress.missing(token) < room
+                ):
                     found.append(_Candidate(one.log_prob + gain, row, token, progress))
             if not one.progress.missing(lasts[row]) and ends[row] > IMPOSSIBLE:
                 found.append(_Candidate(one.log_prob + ends[row], row, task.eos_id, one.progress))

@@ -1,7 +1,7 @@
 """What outputs must contain, as a search sees it: tokens, what may stand around them, and how much of it is there."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -75,11 +75,13 @@ class Progress:
         phrases: That the output must contain, each as often as it is here.
         only_in_phrases: Tokens that come nowhere but in a phrase.
         readings: The ways to see it.
+        known: All that have come from the same beginning, by their readings: equal ones are one object.
     """
 
     phrases: tuple[Phrase, ...]
     only_in_phrases: frozenset[int] = frozenset()
     readings: tuple[_Reading, ...] = (_Reading(),)
+    known: dict[tuple[_Reading, ...], "Progress"] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def tokens(self) -> int:
@@ -88,19 +90,37 @@ class Progress:
 
     def missing(self, previous: int) -> int:
         """Tokens that have to come, at least, after `previous` to have all phrases."""
-        return min(self._missing(reading, previous) for reading in self.readings)
+        return min(
+            len(reading.rest)
+            + sum(
+                min(len(one.tokens) + (not one.may_follow(previous)) for one in phrase.spellings)
+                for _, phrase in self._unseen(reading)
+            )
+            for reading in self.readings
+        )
+
+    @cached_property
+    def most_missing(self) -> int:
+        """What `missing` is at most, whatever comes before."""
+        return sum(phrase.longest + 1 for phrase in self.phrases)
 
     def wanted(self, previous: int) -> set[int]:
         """Tokens that bring the furthest readings further: the next one of a phrase begun, or the first of another."""
-        found: set[int] = set()
+        return {token for token, after in self._steps if after is None or previous in after}
+
+    @cached_property
+    def _steps(self) -> list[tuple[int, frozenset[int] | None]]:
+        """The tokens that are wanted, each with those that it may follow."""
+        found: list[tuple[int, frozenset[int] | None]] = []
         for reading in self.readings:
             if self._tokens(reading) < self.tokens:
                 continue
             if reading.rest:
-                found.add(reading.rest[0])
+                found.append((reading.rest[0], None))
             else:
-                firsts = {one.tokens[0] for _, one in self._unmet(reading) if one.may_follow(previous)}
-                found |= firsts if reading.spelling.before is None else firsts & reading.spelling.before
+                before = reading.spelling.before
+                firsts = [(spelling.tokens[0], spelling.after) for _, spelling in self._unmet(reading)]
+                found += [(token, after) for token, after in firsts if before is None or token in before]
         return found
 
     @cached_property
@@ -122,22 +142,46 @@ class Progress:
         Returns:
             None where a token would stand outside a phrase that comes only in phrases.
         """
-        if not self._is_begun and token not in self._firsts:
+        if token in self._noticed:
+            key = previous, token
+        elif self._sides:  # all other tokens are alike that may stand, or not, after what has just come
+            key = tuple(token in side for side in self._sides)
+        elif self._is_begun:
+            key = ()
+        else:
             return self
-        found = dict.fromkeys(new for reading in self.readings for new in self._after(reading, previous, token))
-        kept = [one for one in found if not any(_is_no_better(one, other) for other in found)]
-        kept.sort(key=lambda one: (one.begun is not None, -self._tokens(one)))
-        return Progress(self.phrases, self.only_in_phrases, tuple(kept[:MAX_READINGS])) if kept else None
+        if key not in self._next:
+            self._next[key] = self._changed(previous, token)
+        return self._next[key]
+
+    @cached_property
+    def _next(self) -> "dict[tuple[int, ...], Progress | None]":
+        """What it becomes, as far as it was asked."""
+        return {}
+
+    @cached_property
+    def _noticed(self) -> frozenset[int]:
+        """Tokens that begin a phrase, go on with one, or come in phrases only."""
+        firsts = {spelling.tokens[0] for reading in self.readings for _, spelling in self._unmet(reading)}
+        return self.only_in_phrases | firsts | {token for reading in self.readings for token in reading.rest[:1]}
+
+    @cached_property
+    def _sides(self) -> list[frozenset[int]]:
+        """What may follow the phrases that have just come, if not everything may."""
+        return [one.spelling.before for one in self.readings if one.spelling.before is not None and not one.rest]
 
     @cached_property
     def _is_begun(self) -> bool:
         return any(reading.begun is not None for reading in self.readings)
 
-    @cached_property
-    def _firsts(self) -> frozenset[int]:
-        """Tokens that begin a phrase or come in phrases only."""
-        firsts = {spelling.tokens[0] for reading in self.readings for _, spelling in self._unmet(reading)}
-        return self.only_in_phrases | firsts
+    def _changed(self, previous: int, token: int) -> "Progress | None":
+        found = dict.fromkeys(new for reading in self.readings for new in self._after(reading, previous, token))
+        kept = [one for one in found if not any(_is_no_better(one, other) for other in found)]
+        kept.sort(key=lambda one: (one.begun is not None, -self._tokens(one)))
+        readings = tuple(kept[:MAX_READINGS])
+        if readings and readings not in self.known:
+            self.known[readings] = replace(self, readings=readings)
+        return self.known[readings] if readings else None
 
     def _after(self, reading: _Reading, previous: int, token: int) -> Iterator[_Reading]:
         """What a reading becomes, the phrase begun apart: another reading is without it."""
@@ -155,11 +199,11 @@ class Progress:
             if spelling.tokens[0] == token and spelling.may_follow(previous):
                 yield self._with(reading, number, spelling, 1)
 
-    def _with(self, reading: _Reading, number: int | None, spelling: Spelling, count: int) -> _Reading:
+    def _with(self, reading: _Reading, number: int | None, spelling: Spelling, come: int) -> _Reading:
         assert number is not None
-        if count == len(spelling.tokens) and spelling.before is None:
+        if come == len(spelling.tokens) and spelling.before is None:
             return _Reading(reading.met | {number})
-        return _Reading(reading.met, number, spelling, count)
+        return _Reading(reading.met, number, spelling, come)
 
     def _unmet(self, reading: _Reading) -> Iterator[tuple[int, Spelling]]:
         """The spellings of the phrases that a reading lacks, of equal phrases one."""
@@ -171,12 +215,6 @@ class Progress:
 
     def _tokens(self, reading: _Reading) -> int:
         return sum(self.phrases[number].longest for number in reading.seen) - len(reading.rest)
-
-    def _missing(self, reading: _Reading, previous: int) -> int:
-        return len(reading.rest) + sum(
-            min(len(one.tokens) + (not one.may_follow(previous)) for one in phrase.spellings)
-            for _, phrase in self._unseen(reading)
-        )
 
 
 def _is_no_better(one: _Reading, other: _Reading) -> bool:

@@ -50,6 +50,21 @@ class Speller:
             )
         return self._terms[term]
 
+    def placeholders(self, values: Iterable[str], source: str) -> tuple[Phrase, ...]:
+        """The placeholders of a source, or their symbols, as an output must contain them: with their spaces.
+
+        Args:
+            values: Those in the source, in order.
+            source: The text.
+        """
+        found: list[Phrase | None] = []
+        place = 0
+        for value in values:
+            place = source.index(value, place)
+            found.append(self.placeholder(value, glued=source[place - 1 : place] != " "))
+            place += len(value)
+        return tuple(filter(None, found))
+
     def placeholder(self, value: str, *, glued: bool) -> Phrase | None:
         """A placeholder, or the symbol of one, that no letters touch; None where the vocabulary cannot write it.
 

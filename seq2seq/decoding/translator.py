@@ -305,13 +305,8 @@ class Translator:
     def _with_placeholders(self, part: _Part) -> _Part:
         """A part whose output must contain the placeholders of its source, as symbols or as they are spelt."""
         symbols = [character for character in part.text if character in SYMBOLS]
-        needed: list[Phrase | None] = []
-        place = 0
-        for value in symbols if self.tokenizer.has_placeholders else placeholders(part.text):
-            place = part.text.index(value, place)
-            needed.append(self._speller.placeholder(value, glued=part.text[place - 1 : place] != " "))
-            place += len(value)
-        return replace(part, phrases=(*part.phrases, *filter(None, needed)))
+        values = symbols if self.tokenizer.has_placeholders else placeholders(part.text)
+        return replace(part, phrases=(*part.phrases, *self._speller.placeholders(values, part.text)))
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""

@@ -156,6 +156,15 @@ def test_placeholders_touch_no_letters(texts: list[str]) -> None:
         assert has(vocabulary, speller.placeholder(value, glued=True), ids) == glued, text
 
 
+def test_placeholders_keep_the_spaces_of_their_source(french: Vocabulary) -> None:
+    speller = Speller(french)
+    assert speller.placeholders(["%s", "%d", "%s"], "(%s) x %d%s") == (
+        speller.placeholder("%s", glued=True),
+        speller.placeholder("%d", glued=False),
+        speller.placeholder("%s", glued=True),
+    )
+
+
 def test_placeholders_may_stand_side_by_side_and_in_scripts_without_spaces(japanese: Vocabulary) -> None:
     marked = vocabulary_of(MARKED)
     two = marked.encode(SYMBOLS[1] + SYMBOLS[0])
