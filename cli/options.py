@@ -83,7 +83,7 @@ GlossaryFile = Annotated[
     typer.Option(
         "--glossary",
         metavar="FILE",
-        help="Lines of term<TAB>translation: where the source has the term, the output gets the translation.",
+        help="Lines of term<TAB>translation, or a .csv: where the source has a term, the output gets its translation.",
     ),
     READS_FILE,
 ]

@@ -1,56 +1,66 @@
 """Terms whose translations are given: `--glossary terms.tsv`."""
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .cleaning import clean
 from .errors import DataError
 from .formats import refuse_known_format
+from .formats.format import suffix_of
 from .reading import read_lines
+from .words import find_terms
 
-_UNSPACED = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-"""Letters of scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
+"""What the first two columns are called in a line that names them."""
 
 
 class Glossary:
     """Terms of the source language and what they become.
 
-    A term is found as a whole word or several, the longest first. One in small letters is found in capitals, too. A
-    text that has the term several times needs the translation as often.
+    A term is found as a whole word or several (see `words`), the longest first. One in small letters is found however
+    it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
+    as often.
 
     Args:
         entries: Pairs of a term and its translation.
     """
 
     def __init__(self, entries: Sequence[tuple[str, str]]) -> None:
-        self._exact = dict(entries)
-        self._small = {term: translation for term, translation in entries if term == term.lower()}
-        terms = sorted(self._exact, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_whole_words, terms)), re.IGNORECASE) if terms else None
+        self._entries: dict[str, dict[str, str]] = {}
+        """Translations by term, by the folded term."""
+        for term, translation in entries:
+            term = clean(term)
+            self._entries.setdefault(_folded(term), {})[term] = clean(translation)
+        self._longest = max(map(len, self._entries), default=0)
 
     def __len__(self) -> int:
-        return len(self._exact)
+        return sum(map(len, self._entries.values()))
 
     @classmethod
     def load(cls, path: Path) -> "Glossary":
-        """Reads lines of a term, a tab and its translation; blank lines and those that begin with `#` are comments.
+        """Reads lines of a term, a tab and its translation, or a `.csv` with them between commas, semicolons or tabs.
+
+        Further columns, blank lines and lines that begin with `#` are left out, and so is a first line that names the
+        columns: `source`, `src` or `term`, and `target`, `tgt` or `translation`.
 
         Raises:
             DataError: The file cannot be read, a line has not both, or a term has two translations.
         """
-        if path.suffix.lower() != ".tsv":
-            refuse_known_format(path, "a glossary has lines of term<TAB>translation")
+        is_csv = suffix_of(path) == ".csv"
+        if not is_csv:
+            refuse_known_format(path, "a glossary has lines of term<TAB>translation, or is a .csv")
         entries: dict[str, str] = {}
         lines: dict[str, int] = {}
-        for number, line in enumerate(read_lines(path), start=1):
-            if not line or not line.strip() or line.startswith("#"):
+        for number, row in _rows(path, is_csv):
+            term, translation = (*map(clean, row[:2]), "", "")[:2]
+            if not lines and term.casefold() in _HEADERS[0] and translation.casefold() in _HEADERS[1]:
                 continue
-            term, tab, rest = line.partition("\t")
-            term, translation = clean(term), clean(rest.partition("\t")[0])
-            if not tab or not term or not translation:
-                raise DataError(f"{path}:{number}: a line of a glossary is term<TAB>translation")
+            if not term or not translation:
+                expected = "term,translation" if is_csv else "term<TAB>translation"
+                raise DataError(f"{path}:{number}: a line of a glossary is {expected}")
             if entries.setdefault(term, translation) != translation:
                 raise DataError(f"{path}:{number}: {term!r} has another translation in line {lines[term]}; keep one")
             lines.setdefault(term, number)
@@ -60,21 +70,50 @@ class Glossary:
 
     def wanted(self, text: str) -> list[str]:
         """The translations of the terms in a text, in the order of the terms."""
-        if self._pattern is None:
-            return []
-        found = (match[0] for match in self._pattern.finditer(text))
-        translations = (self._exact.get(term) or self._small.get(term.lower()) for term in found)
-        return [translation for translation in translations if translation]
+        found = find_terms(clean(text), lambda part: self._translation(part) is not None, self._longest)
+        return [translation for translation in map(self._translation, found) if translation]
+
+    def _translation(self, part: str) -> str | None:
+        """Of a term as it stands in a text."""
+        terms = self._entries.get(_folded(part), {})
+        fitting = (term for term in terms if part == term.upper() or term == term.lower())
+        return terms.get(part if part in terms else next(fitting, ""))
 
 
 def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
-    """Of the translations of terms, those that a text lacks, each as often as it does. Letter case does not matter."""
-    small = translation.lower()
-    lacking = Counter(wanted) - Counter({term: small.count(term.lower()) for term in set(wanted)})
-    return tuple(lacking.elements())
+    """Of the translations of terms, those that a text lacks, each as often as it does. Letter case does not matter.
+
+    They are found as terms are: as whole words, without another ending, and none inside another.
+    """
+    folded = {_folded(clean(term)) for term in wanted}
+    found = find_terms(clean(translation), lambda part: _folded(part) in folded, max(map(len, folded), default=0))
+    there = Counter(map(_folded, found))
+    lacking: list[str] = []
+    for term in wanted:
+        key = _folded(clean(term))
+        if not there[key]:
+            lacking.append(term)
+        there[key] -= there[key] > 0
+    return tuple(lacking)
 
 
-def _whole_words(term: str) -> str:
-    before = "" if re.match(_UNSPACED, term[0]) or not term[0].isalnum() else r"(?<!\w)"
-    after = "" if re.match(_UNSPACED, term[-1]) or not term[-1].isalnum() else r"(?!\w)"
-    return before + re.escape(term) + after
+def _folded(text: str) -> str:
+    """A text without the difference between small letters and capitals, those of Turkish i included."""
+    return text.casefold().replace("i\u0307", "i")
+
+
+def _rows(path: Path, is_csv: bool) -> Iterator[tuple[int, list[str]]]:
+    """Fields of lines that are no comment, and the numbers of the lines. Quotes mean something in a `.csv` alone."""
+    lines = ["" if not line or line.startswith("#") else line.replace("\r", " ") for line in read_lines(path)]
+    delimiter, quoting = "\t", csv.QUOTE_NONE
+    if is_csv:  # what most lines have outside quotes
+        plain = [re.sub('"[^"]*"', "", line) for line in lines]
+        delimiter, quoting = max("\t;,", key=lambda one: sum(one in line for line in plain)), csv.QUOTE_MINIMAL
+    rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True, strict=True)
+    try:
+        for row in rows:
+            if any(map(str.strip, row)):
+                yield rows.line_num, row
+    except csv.Error as error:
+        problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
+        raise DataError(f"{path}:{rows.line_num}: {problem} ({error})") from error

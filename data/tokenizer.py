@@ -50,6 +50,8 @@ _MAX_SENTENCE_BYTES = 4192
 # SentencePiece writes a space as U+2581. So that a literal U+2581 survives, it is spelt as an escape character and `b`,
 # and the escape character itself (a private-use one) as itself and `a`.
 _SPACE_MARK, _ESCAPE = "\u2581", "\ue000"
+_APART = "\ufdd0"
+"""A noncharacter of Unicode, which no vocabulary has: no piece reaches over it."""
 
 
 def _escape(text: str) -> str:
@@ -101,6 +103,11 @@ class Vocabulary:
         """Ids of a text, without bos and eos."""
         return self._processor.encode(_escape(clean(text)))
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of a text that follows another one without a space; none if pieces are whole words."""
+        before = self.encode(_APART)
+        return self.encode(_APART + text)[len(before) :]
+
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """Ids of several texts at once."""
         return self._processor.encode([_escape(clean(text)) for text in texts], num_threads=1)
@@ -116,6 +123,14 @@ class Vocabulary:
     def piece(self, piece_id: int) -> str:
         """The piece with this id."""
         return self._processor.id_to_piece(piece_id)
+
+    def text(self, piece_id: int) -> str | None:
+        """What a piece adds to a text, a space before it included; None if that depends on the pieces around it."""
+        piece = self.piece(piece_id)
+        if self.is_byte(piece_id):
+            byte = int(piece[1:-1], 16)
+            return chr(byte) if byte < 0x80 else None
+        return "" if self._processor.is_control(piece_id) else _unescape(piece.replace(_SPACE_MARK, " "))
 
     def is_byte(self, piece_id: int) -> bool:
         """Whether a piece is one byte of the byte fallback."""

@@ -2,65 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .beam import Beam
+from .phrases import Phrase, Progress
 from .repeats import forbid_repeats
-from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, log_softmax
+from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, length_normaliser, log_softmax
 
-Phrase = tuple[int, ...]
 MAX_ROWS = 32
 """Most hypotheses of a sentence, however many phrases it needs."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How much of each phrase a hypothesis has: at most one of them is begun and not complete.
-
-    Attributes:
-        phrases: That the output must contain, each as often as it is here.
-        met: For each phrase, how many of its first tokens have just come, or all of them.
-    """
-
-    phrases: tuple[Phrase, ...]
-    met: tuple[int, ...]
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of phrases that are there."""
-        return sum(self.met)
-
-    @property
-    def missing(self) -> int:
-        """Tokens of phrases that are not there yet."""
-        return sum(map(len, self.phrases)) - self.tokens
-
-    def wanted(self) -> set[int]:
-        """Tokens that would bring a hypothesis further: the next one of a phrase begun, or the first of another."""
-        begun = [i for i, met in enumerate(self.met) if 0 < met < len(self.phrases[i])]
-        if begun:
-            return {self.phrases[begun[0]][self.met[begun[0]]]}
-        return {phrase[0] for phrase, met in zip(self.phrases, self.met, strict=True) if not met}
-
-    def after(self, token: int) -> "Progress":
-        """What it becomes with one more token. A phrase that is broken off has to begin anew."""
-        for i, (phrase, met) in enumerate(zip(self.phrases, self.met, strict=True)):
-            if 0 < met < len(phrase):
-                return self._with(i, met + 1) if phrase[met] == token else self._with(i, 0)._begun(token)
-        return self._begun(token)
-
-    def _begun(self, token: int) -> "Progress":
-        """What it becomes with a token while no phrase is begun."""
-        for i, (phrase, met) in enumerate(zip(self.phrases, self.met, strict=True)):
-            if not met and phrase[0] == token:
-                return self._with(i, 1)
-        return self
-
-    def _with(self, i: int, met: int) -> "Progress":
-        return Progress(self.phrases, (*self.met[:i], met, *self.met[i + 1 :]))
 
 
 class _Open(NamedTuple):
@@ -113,12 +67,12 @@ class ConstrainedBeam:
         See `Search`.
         """
         sentences = list(range(len(task.max_lengths)))
-        phrases = [tuple(map(tuple, task.phrases[i])) if task.phrases else () for i in sentences]
+        phrases = [tuple(task.phrases[i]) if task.phrases else () for i in sentences]
         sizes = [self._size_for(wanted) for wanted in phrases]
         k = max(sizes, default=1)
         ended: list[list[Hypothesis]] = [[] for _ in sentences]
         incomplete: list[list[_Open]] = [[] for _ in sentences]
-        beams = [[_Open([], 0.0, Progress(wanted, (0,) * len(wanted)))] for wanted in phrases]
+        beams = [[_Open([], 0.0, Progress(wanted, frozenset(self.only_in_phrases)))] for wanted in phrases]
         last = torch.full((len(sentences),), task.bos_id, device=task.device)
         ids, position, width = last.unsqueeze(1), 0, 1
         while sentences:
@@ -138,7 +92,7 @@ class ConstrainedBeam:
                 going_on = [one for one in kept if one.token != task.eos_id]
                 if not going_on and not ended[i]:
                     incomplete[i] = beams[i]
-                chosen.append([] if len(ended[i]) >= sizes[i] else going_on)
+                chosen.append([] if self._is_done(ended[i], sizes[i], going_on, position) else going_on)
             for i, kept in zip(sentences, chosen, strict=True):
                 beams[i] = [_Open([*beams[i][c.row].ids, c.token], c.log_prob, c.progress) for c in kept]
             alive = [place for place, kept in enumerate(chosen) if kept]
@@ -155,9 +109,19 @@ class ConstrainedBeam:
             position, width = position + 1, k
         return [self._best(ended[i], incomplete[i]) for i in range(len(task.max_lengths))]
 
+    def _is_done(self, ended: list[Hypothesis], size: int, going_on: list[_Candidate], position: int) -> bool:
+        """Whether enough hypotheses have ended, and none that goes on has a better score at its length now.
+
+        Those that place a phrase too early end first, so that their number alone says little.
+        """
+        if len(ended) < size or not going_on:
+            return not going_on
+        worst = sorted((one.score for one in ended), reverse=True)[self.beam.n_best - 1]
+        return going_on[0].log_prob / length_normaliser(position + 1, self.length_penalty) <= worst
+
     def _size_for(self, phrases: tuple[Phrase, ...]) -> int:
         """Hypotheses kept for a sentence, whatever the others of its batch need."""
-        return max(self.beam.size, min(sum(map(len, phrases)) + 2, MAX_ROWS))
+        return max(self.beam.size, min(sum(phrase.longest for phrase in phrases) + 2, MAX_ROWS))
 
     def _candidates(
         self, beam: list[_Open], log_probs: Tensor, free: Tensor, sentence: int, position: int, task: Task
@@ -173,30 +137,34 @@ class ConstrainedBeam:
             task: Has the limits and what outputs begin with.
         """
         prefix = task.prefixes[sentence] if task.prefixes else ()
+        lasts = [one.ids[-1] if one.ids else task.bos_id for one in beam]
         if position < len(prefix):
             only = prefix[position]
+            gains = log_probs[:, only].tolist()
             return [
-                _Candidate(one.log_prob + float(log_probs[row, only]), row, only, one.progress.after(only))
-                for row, one in enumerate(beam)
+                _Candidate(one.log_prob + gains[row], row, only, one.progress.after(last, only) or one.progress)
+                for row, (one, last) in enumerate(zip(beam, lasts, strict=True))
             ]
         room = task.max_lengths[sentence] - position - 1  # tokens that may come before eos
-        wanted = [sorted(one.progress.wanted()) for one in beam]
+        wanted = [sorted(one.progress.wanted(last)) if room else [] for one, last in zip(beam, lasts, strict=True)]
         gains = [log_probs[row, tokens].tolist() for row, tokens in enumerate(wanted)]
         ends = log_probs[:, task.eos_id].tolist()
         free[:, [*self.only_in_phrases, task.eos_id]] = IMPOSSIBLE
+        for row, one in enumerate(beam):
+            if one.progress.only is not None:
+                free[row] += _barrier(one.progress.only, free.size(1)).to(free.device)
         values, places = free.topk(min(self.beam.size + 1, free.size(1)), dim=1)
         found: list[_Candidate] = []
         for row, (one, likely, tokens) in enumerate(zip(beam, values.tolist(), places.tolist(), strict=True)):
-            extensions = dict(zip(tokens, likely, strict=True)) if room > one.progress.missing else {}
-            if room > 0:
-                extensions |= dict(zip(wanted[row], gains[row], strict=True))
-            if not one.progress.missing:
-                extensions[task.eos_id] = ends[row]
-            found += [
-                _Candidate(one.log_prob + gain, row, token, one.progress.after(token))
-                for token, gain in extensions.items()
-                if gain > IMPOSSIBLE
-            ]
+            extensions = dict(zip([*tokens, *wanted[row]], [*likely, *gains[row]], strict=True))
+            for token, gain in extensions.items():
+                progress = one.progress.after(lasts[row], token) if gain > IMPOSSIBLE else None
+                if progress and (
+                    progress.most_missing < room or token in wanted[row] or progress.missing(token) < room
+                ):
+                    found.append(_Candidate(one.log_prob + gain, row, token, progress))
+            if not one.progress.missing(lasts[row]) and ends[row] > IMPOSSIBLE:
+                found.append(_Candidate(one.log_prob + ends[row], row, task.eos_id, one.progress))
         return found
 
     def _best(self, ended: list[Hypothesis], incomplete: list[_Open]) -> list[Hypothesis]:
@@ -217,6 +185,14 @@ def allocate(candidates: Sequence[_Candidate], k: int) -> list[_Candidate]:
     order = [banks[tokens] for tokens in sorted(banks, reverse=True)]
     chosen = list(_by_turns(order))[:k]
     return sorted(chosen, key=lambda one: -one.log_prob)
+
+
+@lru_cache(maxsize=64)
+def _barrier(only: frozenset[int], size: int) -> Tensor:
+    """What added to log-probabilities (size,) leaves some tokens alone possible."""
+    barrier = torch.full((size,), IMPOSSIBLE)
+    barrier[list(only)] = 0.0
+    return barrier
 
 
 def _by_turns(banks: list[list[_Candidate]]) -> Iterator[_Candidate]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .config import MAX_LENGTH_PENALTY
+from .phrases import Phrase
 
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not come."""
@@ -67,8 +68,7 @@ class Task:
             May be left out where no output has a given beginning.
         keys: What identifies each sentence, such as its line; only sampling needs it.
         device: Where the step computes.
-        phrases: For each sentence the sequences of tokens that its output must contain; only a search under constraint
-            looks at them.
+        phrases: For each sentence what its output must contain; only a search under constraint looks at them.
 
     Raises:
         ValueError: There are too few or too many prefixes, or one of them leaves no room for eos or has eos in it.
@@ -80,7 +80,7 @@ class Task:
     prefixes: Sequence[Sequence[int]] = ()
     keys: Sequence[str] = ()
     device: torch.device | None = None
-    phrases: Sequence[Sequence[Sequence[int]]] = ()
+    phrases: Sequence[Sequence[Phrase]] = ()
 
     def __post_init__(self) -> None:
         if not self.prefixes:

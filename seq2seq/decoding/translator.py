@@ -23,7 +23,7 @@ from ...data.facts import CorpusFacts
 from ...data.glossary import Glossary, missed
 from ...data.loops import MIN_LETTERS, is_loop
 from ...data.padding import pad_sources
-from ...data.placeholders import Masked, differences, has_words
+from ...data.placeholders import SYMBOLS, Masked, differences, has_words
 from ...data.sentences import check_texts, join_texts, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
@@ -36,7 +36,9 @@ from .constrained import ConstrainedBeam
 from .defaults import build_search
 from .fast import arrange
 from .greedy import Greedy
+from .phrases import Phrase
 from .search import Hypothesis, Search, SearchState, Task
+from .spelling import Speller
 from .threads import on_device
 
 MAX_BATCH_TOKENS = 12_000
@@ -109,7 +111,7 @@ class _Part:
         prefix: What the output begins with.
         max_length: Most pieces of the output, eos included.
         terms: Translations of a glossary's terms in it.
-        phrases: What a search under constraint has to write, each a sequence of tokens.
+        phrases: What a search under constraint has to write.
         found: Hypotheses, best first.
     """
 
@@ -119,7 +121,7 @@ class _Part:
     prefix: list[int]
     max_length: int
     terms: list[str] = field(default_factory=list)
-    phrases: tuple[tuple[int, ...], ...] = ()
+    phrases: tuple[Phrase, ...] = ()
     found: list[Hypothesis] = field(default_factory=list)
 
     @property
@@ -191,6 +193,7 @@ class Translator:
         self.checkpoint: Path | None = None
         """Where the model was loaded from, if it was."""
         self._model = arrange(model, tokenizer.tgt.forbidden_ids())
+        self._speller = Speller(tokenizer.tgt)
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -313,11 +316,11 @@ class Translator:
             parts.append(_Part(f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return _Job(text, masked, parts)
 
-    def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: Sequence[Sequence[int]] = ()) -> int:
+    def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: Sequence[Phrase] = ()) -> int:
         """Most pieces of an output, eos included: a prefix, phrases and eos always have room."""
         longest = self.model.config.max_seq_len
         limit = self.decoding.max_decode_len(len(source), longest)
-        return max(min(limit + sum(map(len, phrases)), longest), len(prefix) + 1)
+        return max(min(limit + sum(phrase.longest for phrase in phrases), longest), len(prefix) + 1)
 
     # --- once more ---
 
@@ -333,7 +336,8 @@ class Translator:
         """Where an output has other placeholders than its source, takes one that has the same, if it is good enough."""
         unfaithful = [(job, part) for job in jobs for part in job.parts if not part.is_faithful]
         for _, part in unfaithful:
-            part.phrases += tuple((symbol,) for symbol in _symbols(part.ids).elements())
+            symbols = [character for character in part.text if character in SYMBOLS]
+            part.phrases += self._speller.placeholders(symbols, part.text)
         for job, part, second in self._find_again(unfaithful, search):
             if self._is_better(second, part):
                 part.found, job.repaired = second.found, True
@@ -418,10 +422,10 @@ class Translator:
             alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
         return ConstrainedBeam(alike, tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ())
 
-    def _terms(self, terms: list[str]) -> tuple[tuple[int, ...], ...]:
-        """How terms are spelt in an output; nothing where that is longer than the model writes."""
-        spelt = tuple(tuple(self.tokenizer.tgt.encode(term)) for term in terms)
-        return spelt if sum(map(len, spelt)) < self.model.config.max_seq_len // 2 else ()
+    def _terms(self, terms: list[str]) -> tuple[Phrase, ...]:
+        """What terms become; nothing where that is longer than the model writes."""
+        phrases = tuple(filter(None, map(self._speller.term, terms)))
+        return phrases if sum(one.longest for one in phrases) < self.model.config.max_seq_len // 2 else ()
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""

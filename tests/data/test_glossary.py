@@ -1,5 +1,6 @@
 """Glossaries: which terms are found in a text, and what is said of a file that is none."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -22,23 +23,73 @@ TERMS = Glossary([("cat", "Katze"), ("house cat", "Hauskatze"), ("US", "USA"), (
         ("黒猫です", ["Katze"]),
         ("in C++, say", ["C++"]),
         ("", []),
+        ("a HOUSE CAT", ["Hauskatze"]),
+        ("黒猫と猫", ["Katze", "Katze"]),
     ],
 )
 def test_terms_are_found_as_whole_words_the_longest_first(text: str, expected: list[str]) -> None:
     assert TERMS.wanted(text) == expected
 
 
-def test_what_a_translation_lacks() -> None:
-    assert missed(["Katze", "Katze"], "Die Katze.") == ("Katze",)
-    assert missed(["Katze"], "Die Katzen.") == ()
-    assert missed([], "x") == ()
+@pytest.mark.parametrize(
+    ("term", "text", "found"),
+    [
+        ("Katze", "KATZE", True),
+        ("Katze", "katze", False),
+        ("straße", "STRASSE", True),
+        ("insan", "İnsan", True),
+        ("σοφός", "ΣΟΦΌΣ", True),
+        ("café", "Cafe\u0301", True),
+        ("cafe\u0301", "café", True),
+    ],
+)
+def test_a_small_letter_stands_for_a_capital_and_accents_may_be_apart(term: str, text: str, *, found: bool) -> None:
+    assert Glossary([(term, "x")]).wanted(text) == ["x"] * found
 
 
-def test_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "terms.tsv"
-    path.write_text("# comment\n\ncat\tKatze\tnoun\ndog \t Hund\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("wanted", "translation", "lacking"),
+    [
+        (["Katze", "Katze"], "Die Katze.", ("Katze",)),
+        (["Katze"], "Die Katzen.", ("Katze",)),
+        (["Katze"], "DIE KATZE", ()),
+        (["eau"], "le bateau", ("eau",)),
+        (["eau"], "l'eau", ()),
+        (["e\u0301te\u0301"], "l'été", ()),
+        (["東京"], "彼は東京に住む", ()),
+        (["eau", "eau de vie"], "eau de vie", ("eau",)),
+        (["eau de vie", "eau"], "L'eau, eau de vie", ()),
+        ([], "x", ()),
+    ],
+)
+def test_what_a_translation_lacks(wanted: list[str], translation: str, lacking: tuple[str, ...]) -> None:
+    assert missed(wanted, translation) == lacking
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("terms.tsv", "# comment\n\ncat\tKatze\tnoun\ndog \t Hund\n"),
+        ("terms.txt", "term\tTranslation\ncat\tKatze\ndog\tHund"),
+        ("terms.csv", 'source,target\n# a "comment", here\ncat,Katze,noun\n\n"dog", "Hund"\n'),
+        ("terms.csv", "dog;Hund\ncat;Katze\n"),
+        ("terms.csv", "\ufeffsrc\ttgt\r\ndog\tHund\r\ncat\tKatze\r\n"),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_file(tmp_path: Path, name: str, content: str, *, compressed: bool) -> None:
+    path = tmp_path / (f"{name}.gz" if compressed else name)
+    path.write_bytes(gzip.compress(content.encode()) if compressed else content.encode())
     glossary = Glossary.load(path)
     assert len(glossary) == 2 and glossary.wanted("dog, cat") == ["Hund", "Katze"]
+
+
+def test_quotes_and_commas_in_a_csv_and_quotes_in_a_tsv(tmp_path: Path) -> None:
+    (tmp_path / "terms.csv").write_text('"salt, pepper","Salz; ""Pfeffer"""\ncat,Katze; Kater\n')
+    glossary = Glossary.load(tmp_path / "terms.csv")
+    assert glossary.wanted("salt, pepper, cat") == ['Salz; "Pfeffer"', "Katze; Kater"]
+    (tmp_path / "terms.tsv").write_text('"cat\t"Katze, Kater\n')
+    assert Glossary.load(tmp_path / "terms.tsv").wanted('the "cat') == ['"Katze, Kater']
 
 
 @pytest.mark.parametrize(
@@ -47,12 +98,30 @@ def test_a_file(tmp_path: Path) -> None:
         ("cat Katze\n", r":1: a line of a glossary is term<TAB>translation"),
         ("a\tb\nc\t\n", ":2:"),
         ("# x\n", "no terms"),
+        ("term\ttranslation\n", "no terms"),
+        ("a\tb\nterm\ttranslation\nterm\tx", ":3: 'term' has another translation in line 2"),
         ("a\tb\nc\td\na\tx\n", ":3: 'a' has another translation in line 1; keep one"),
     ],
 )
 def test_a_file_that_is_no_glossary(tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=problem):
+        Glossary.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("cat\tKatze, cat\n,x", ":2: a line of a glossary is term,translation"),
+        ('a,b\n\n"c" d,e\n', ":3: a double quote that opens a field"),
+        ('a,b\n"c,d\n', "a double quote that opens a field"),
+        ('a,b\n"a",c\n', ":2: 'a' has another translation in line 1"),
+    ],
+)
+def test_a_csv_that_is_no_glossary(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "terms.csv"
+    path.write_text(content)
     with pytest.raises(DataError, match=problem):
         Glossary.load(path)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tfm.data import sentencepiece_worker
 from tfm.data import tokenizer as tokenizer_module
 from tfm.data.cleaning import clean
-from tfm.data.config import TokenizerConfig
+from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.corpus import Pair
 from tfm.data.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from tfm.data.tokenizer import (
@@ -408,3 +408,21 @@ def test_sentencepiece_does_not_outlive_the_process_that_started_it(tmp_path: Pa
 def test_the_worker_asks_to_end_with_its_parent() -> None:
     source = Path(sentencepiece_worker.__file__).read_text(encoding="utf-8")
     assert source.index("    end_with_parent()") < source.index("    import sentencepiece")
+
+
+@given(st.sampled_from(["the cat", "cat's", "9", "é猫"]), st.sampled_from(["unigram", "bpe"]))
+@settings(max_examples=20, deadline=None)
+def test_a_text_inside_another_has_no_space_before_it(text: str, kind: VocabularyType) -> None:
+    vocabulary = build_tokenizer(
+        ["the cat", "cat's"] * 20, ["9 é"] * 40, TokenizerConfig(vocab_size=300, type=kind)
+    ).tgt
+    inside = vocabulary.encode_inside(text)
+    assert vocabulary.decode([*vocabulary.encode("x"), *inside]) == "x" + text
+    written = "".join(vocabulary.text(i) or "" for i in inside)
+    assert written == "".join(character for character in text if character.isascii() or character == "é")
+
+
+def test_what_pieces_write() -> None:
+    vocabulary = build_tokenizer(["the cat"] * 40, ["9 é"] * 40, TokenizerConfig(vocab_size=300)).tgt
+    assert "".join(map(str, map(vocabulary.text, vocabulary.encode("the 9#")))) == " the 9#"
+    assert vocabulary.text(BOS_ID) == "" and vocabulary.text(vocabulary.encode_inside("猫")[0]) is None

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 from helpers.languages import BOS, EOS, CertainPath, FakeLanguage, all_outputs
+from helpers.phrases import Phrases, contains, plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.seq2seq.decoding.beam import Beam
-from tfm.seq2seq.decoding.constrained import ConstrainedBeam, Phrase, Progress
+from tfm.seq2seq.decoding.constrained import ConstrainedBeam
+from tfm.seq2seq.decoding.phrases import Phrase, Spelling
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 
 MAX_LENGTH = 5
@@ -32,23 +34,29 @@ def search(
     return beam(language, language.state(*range(len(phrases))), task)
 
 
-def contains(ids: Sequence[int], phrases: Sequence[Phrase]) -> bool:
-    """Whether an output has each phrase, those that are equal at different places."""
-    for phrase in set(phrases):
-        count, place = 0, 0
-        while place <= len(ids) - len(phrase):
-            found = tuple(ids[place : place + len(phrase)]) == phrase
-            count, place = count + found, place + (len(phrase) if found else 1)
-        if count < phrases.count(phrase):
-            return False
-    return True
-
-
 def score(language: FakeLanguage, sentence: int, ids: Sequence[int]) -> float:
     return language.log_prob(sentence, list(ids)) / ((5 + len(ids) + 1) / 6) ** 0.6
 
 
-@pytest.mark.parametrize("phrases", [[(1,)], [(2, 3)], [(1,), (3,)], [(1,), (1,)], [(2, 2)], []])
+AFTER_2, BEFORE_3 = Spelling((1,), after=frozenset({2, BOS})), Spelling((1,), before=frozenset({3}))
+
+
+@pytest.mark.parametrize(
+    "phrases",
+    [
+        [plain(1)],
+        [plain(2, 3)],
+        [plain(1), plain(3)],
+        [plain(1), plain(1)],
+        [plain(2, 2)],
+        [plain(1, 2), plain(2, 3)],
+        [Phrase((Spelling((1, 2)), Spelling((1, 3)), Spelling((3, 3))))],
+        [Phrase((Spelling((3, 1)), AFTER_2))],
+        [Phrase((BEFORE_3,)), plain(3)],
+        [Phrase((AFTER_2, Spelling((3, 3)))), Phrase((BEFORE_3, Spelling((2, 1))))],
+        [],
+    ],
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_beam_as_wide_as_the_language_finds_the_best_output_that_has_the_phrases(
     phrases: list[Phrase], seed: int
@@ -61,19 +69,17 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_output_that_has_the_phras
         assert found[0].score == pytest.approx(score(language, sentence, best), abs=1e-4)
 
 
-Phrases = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), max_size=3)
-
-
 @given(st.integers(0, 10**6), st.lists(Phrases, min_size=1, max_size=3), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_output_has_its_phrases_and_the_score_that_the_language_gives_it(
     seed: int, phrases: list[list[Phrase]], size: int
 ) -> None:
     language = FakeLanguage(seed, 6)
-    for sentence, found in enumerate(search(language, phrases, size, limit=14, n_best=size)):
+    free = [[Phrase((*phrase.spellings, Spelling((5, 1)))) for phrase in wanted] for wanted in phrases]
+    for sentence, found in enumerate(search(language, free, size, limit=14, n_best=size)):
         assert found
         for hypothesis in found:
-            assert all(contains(hypothesis.ids, [phrase]) for phrase in phrases[sentence])
+            assert contains(hypothesis.ids, free[sentence])
             assert len(hypothesis.ids) < 14
             assert hypothesis.score == pytest.approx(score(language, sentence, hypothesis.ids), abs=1e-4)
 
@@ -82,45 +88,52 @@ def test_every_output_has_its_phrases_and_the_score_that_the_language_gives_it(
 @settings(max_examples=30, deadline=None)
 def test_what_stands_only_in_phrases_comes_as_often_as_they_do(seed: int, size: int) -> None:
     language = FakeLanguage(seed, 6)
-    phrases = [[(4,), (4,)], [(5,)], []]
-    for wanted, found in zip(phrases, search(language, phrases, size, limit=8, only_in_phrases=(4, 5)), strict=True):
-        for token in (4, 5):
-            assert found[0].ids.count(token) == sum(phrase == (token,) for phrase in wanted)
+    around = frozenset({1, 2, BOS})
+    apart = Phrase((Spelling((5,), around, around), Spelling((3, 5), None, around)))
+    phrases = [[plain(4), plain(4)], [apart], []]
+    found = [one[0].ids for one in search(language, phrases, size, limit=8, only_in_phrases=(4, 5))]
+    assert [(ids.count(4), ids.count(5)) for ids in found] == [(2, 0), (0, 1), (0, 0)]
+    place = found[1].index(5)
+    assert set(found[1][place + 1 : place + 2]) <= around and (not place or found[1][place - 1] in {1, 2, 3})
 
 
 def test_phrases_come_where_they_are_likely() -> None:
     """A wide enough beam prefers the output that the language would give anyhow."""
     language = CertainPath([3, 1, 2, 3], vocabulary=5)
-    assert search(language, [[(1, 2)]], 4, limit=9)[0][0].ids == [3, 1, 2, 3]
+    assert search(language, [[plain(1, 2)]], 4, limit=9)[0][0].ids == [3, 1, 2, 3]
     assert search(language, [[]], 4, limit=9)[0][0].ids == [3, 1, 2, 3]
+
+
+def test_a_phrase_that_is_likely_late_is_not_placed_early() -> None:
+    """The outputs that have it too early end first, and more of them than the search keeps."""
+    path = [3, 4, 3, 4, 3, 4, 5, 1, 2]
+
+    class Likely(FakeLanguage):
+        def logits(self, sentence: int, prefix: list[int]) -> list[float]:
+            expected = path[len(prefix)] if prefix == path[: len(prefix)] and len(prefix) < len(path) else EOS
+            return [4.0 if token == expected else 0.0 for token in range(self.vocabulary)]
+
+    assert search(Likely(0, 6), [[plain(1, 2)]], 2, limit=14)[0][0].ids == path
 
 
 def test_more_phrases_than_there_is_room_for() -> None:
     language = FakeLanguage(1, 6)
-    ((found, *_),) = search(language, [[(1, 2, 3), (4,), (5, 5)]], 3, limit=4)
+    ((found, *_),) = search(language, [[plain(1, 2, 3), plain(4), plain(5, 5)]], 3, limit=4)
     assert len(found.ids) <= 3 and (found.ids[:3] == [1, 2, 3] or 4 in found.ids)
 
 
 def test_an_output_begins_with_its_prefix_and_the_prefix_may_have_a_phrase() -> None:
     language = FakeLanguage(2, 6)
-    found = search(language, [[(3,)], [(3,)]], 4, limit=8, prefixes=[[3, 1], [2]], only_in_phrases=(3,))
+    found = search(language, [[plain(3)], [plain(3)]], 4, limit=8, prefixes=[[3, 1], [2]], only_in_phrases=(3,))
     assert found[0][0].ids[:2] == [3, 1] and found[0][0].ids.count(3) == 1
     assert found[1][0].ids[:1] == [2] and found[1][0].ids.count(3) == 1
 
 
 def test_a_phrase_may_repeat_what_else_comes_once() -> None:
     language = FakeLanguage(3, 5)
-    ((found, *_),) = search(language, [[(1, 2), (1, 2)]], 6, limit=12, once=1)
+    ((found, *_),) = search(language, [[plain(1, 2), plain(1, 2)]], 6, limit=12, once=1)
     others = [token for token in found.ids if token not in (1, 2)]
-    assert contains(found.ids, [(1, 2), (1, 2)]) and len(others) == len(set(others))
-
-
-def test_a_phrase_that_is_broken_off_begins_anew() -> None:
-    progress = Progress(((1, 2), (3,)), (0, 0))
-    for token, met in [(1, (1, 0)), (3, (0, 1)), (1, (1, 1)), (1, (1, 1)), (2, (2, 1)), (1, (2, 1))]:
-        progress = progress.after(token)
-        assert progress.met == met
-    assert not progress.missing and progress.wanted() == set()
+    assert contains(found.ids, [plain(1, 2), plain(1, 2)]) and len(others) == len(set(others))
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_parts_of_a_long_text_keep_their_own_placeholders(marked_tokenizer: Toke
     short = make_translator(marked_tokenizer, max_seq_len=24)
     text = "the cat sees %s. a dog {name} and my sister. <b>the cat</b> sees a dog."
     (found,) = short.translate([text])
-    assert sorted(placeholders(found.text)) == sorted(placeholders(text)) and not found.lost
+    assert not found.lost and all(found.text.count(value) == 1 for value in placeholders(text))
 
 
 def test_terms_of_a_glossary_are_in_the_output(translator: Translator) -> None:

@@ -1,0 +1,83 @@
+"""Where words begin and end in a text, as far as its letters alone say it, and terms found between such places.
+
+* Letters, marks, digits and `_` make words. A vowel sign, a virama or a joiner belongs to its word.
+* Scripts that put no spaces between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese) may have a term anywhere, but
+  no syllable is cut. A run of katakana is one word. Tibetan words are divided by their own marks.
+* An apostrophe between letters does not begin a word, except after an article or another short word that has lost its
+  vowel: `l'eau`, `dell'acqua`. A word may end before one (`cat's`), but not before `'t`.
+* Arabic and Hebrew words of three letters and more may follow the letters that are written together with them: و or ف,
+  then ب, ك or ل, then ال (لل for ل and ال); ו, then ש, כש or מש, then ב, כ, ל or מ, then ה.
+"""  # noqa: RUF002
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+import regex
+
+_KATAKANA = r"[\p{Katakana}ー]"
+_UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
+"""Letters of scripts without spaces. SA are those of South East Asia, for which line breaks need a dictionary."""
+_INSIDE = rf"""
+      (?<= \w) (?= \w) (?<! {_UNSPACED}) (?! {_UNSPACED})
+    | (?<= {_KATAKANA}) (?= {_KATAKANA})
+    | (?= [\p{{M}}\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\p{{Join_Control}}])
+    | (?= \p{{InSC=Vowel_Dependent}}) (?! \p{{Logical_Order_Exception}})
+    | (?<= [\p{{Logical_Order_Exception}}\u200d] | [\p{{InCB=Linker}}\p{{InSC=Invisible_Stacker}}] [\p{{M}}\u200c]* )
+    | (?= \p{{InSC=Consonant}} \p{{InSC=Tone_Mark}}* [\p{{InSC=Pure_Killer}}\p{{InSC=Consonant_Killer}}])
+"""
+"""Places inside a word: between letters, or inside a syllable. Thai has vowels that stand before their consonant."""
+_ELIDED = (
+    "[cdjlmnstv]|qu|jusqu|lorsqu|puisqu|quoiqu|quelqu|entr|grand"
+    "|un|gl|dell|all|dall|nell|sull|coll|quell|quest|bell|sant|tutt|mezz|senz|anch|com|dov|cos"
+)
+"""Words of French, Italian and Catalan that have lost their vowel before an apostrophe."""
+_PREFIXES = r"[وف] | [وف]?(?: [بكل] | [بكل]?ال | لل ) | ו?(?:[כמ]?ש)?[בכלמ]?ה?"
+_BEGIN = regex.compile(
+    rf"""
+      (?! {_INSIDE} ) (?! (?<= \w ['’]) \w )
+    | (?<= (?<! \w) (?: {_ELIDED}) ['’])
+    | (?<= (?<! \w) (?: {_PREFIXES})) (?= [[\p{{Arabic}}\p{{Hebrew}}]&&\p{{L}}]{{3}})
+    """,
+    regex.VERBOSE | regex.IGNORECASE | regex.V1,
+)
+_END = regex.compile(rf"(?! {_INSIDE} ) (?! ['’] t \b )", regex.VERBOSE | regex.IGNORECASE | regex.V1)
+_BEGINS_UNSPACED = regex.compile(rf"{_UNSPACED}|\p{{Tibetan}}")
+
+
+def begins_word(text: str, place: int) -> bool:
+    """Whether a term may begin at a place of a text."""
+    return _BEGIN.match(text, place) is not None
+
+
+def ends_word(text: str, place: int) -> bool:
+    """Whether a term may end before a place of a text."""
+    return _END.match(text, place) is not None
+
+
+def is_unspaced(term: str) -> bool:
+    """Whether a term begins in a script that puts no spaces between words."""
+    return _BEGINS_UNSPACED.match(term) is not None
+
+
+def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[str]:
+    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
+
+    Args:
+        text: A clean text.
+        is_term: Whether this is a term, as it stands there.
+        longest: Characters of a term at most.
+    """
+    ends = [match.start() for match in _END.finditer(text)]
+    spans = [
+        (start, end)
+        for start in (match.start() for match in _BEGIN.finditer(text))
+        for end in ends[bisect_right(ends, start) : bisect_right(ends, start + longest)]
+        if is_term(text[start:end])
+    ]
+    taken = bytearray(len(text))
+    chosen: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
+        if not any(taken[start:end]):
+            taken[start:end] = b"\1" * (end - start)
+            chosen.append((start, end))
+    return [text[start:end] for start, end in sorted(chosen)]
