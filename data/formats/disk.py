@@ -1,11 +1,12 @@
 """Folders that `save_to_disk` of the library `datasets` has written."""
 
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError, UsageError
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import Opened, file_identity, first_line
 
 _MARKS = ("dataset_info.json", "dataset_dict.json")
@@ -41,7 +42,7 @@ class DiskFormat:
             split = name
         files = sorted(path for path in Path(spec).rglob("*") if path.is_file())
         identity = file_identity(files, (split, config.src_column, config.tgt_column))
-        return Opened(spec, identity, lambda: row_pairs(spec, found, config), lambda: len(found))
+        return Opened(spec, identity, lambda: record_pairs(zip(repeat(spec), found), config), lambda: len(found))
 
 
 DISK = DiskFormat()

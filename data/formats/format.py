@@ -79,7 +79,7 @@ class FileFormat:
 
     suffixes: tuple[str, ...]
     read: Callable[[Path, DataConfig], Iterator[Pair]]
-    count: Callable[[Path], int] | None = None
+    count: Callable[[Path, DataConfig], int] | None = None
     describe: Callable[[Path, DataConfig], str] | None = None
     incomplete: bool = False
 
@@ -98,7 +98,7 @@ class FileFormat:
         path, read, count = Path(spec), self.read, self.count
         identity = file_identity([path], (config.src_column, config.tgt_column))
         remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
-        quick_count = None if count is None else lambda: count(path)
+        quick_count = None if count is None else lambda: count(path, config)
         return Opened(spec, identity, lambda: read(path, config), quick_count, remarks, self.incomplete)
 
 

@@ -1,12 +1,13 @@
 """Data sets of the Hugging Face hub, or in a local folder: `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
 
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError, UsageError
 from ..files import sha256_bytes
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import Opened, file_identity, first_line
 
 PREFIX = "hf:"
@@ -38,7 +39,7 @@ class HubFormat:
         local = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
         content = file_identity(local) if local else dataset._fingerprint
         identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
-        return Opened(spec, identity, lambda: row_pairs(spec, dataset, config), lambda: len(dataset))
+        return Opened(spec, identity, lambda: record_pairs(zip(repeat(spec), dataset), config), lambda: len(dataset))
 
 
 HUB = HubFormat()

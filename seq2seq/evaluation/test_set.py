@@ -9,7 +9,7 @@ from ...data.glossary import Glossary
 from ...data.placeholders import placeholders
 from ..decoding.translator import Translation, Translator
 from .forced import ForcedScore, force, set_loss
-from .scores import COMPARED_EXACTLY, Score, score
+from .scores import Score, score
 from .segments import Group, by_length, correlation, sentence_chrf
 
 _CHUNK = 500
@@ -113,7 +113,6 @@ def evaluate_set(
         found += translator.translate(chunk, search=search, first_line=start, glossary=glossary)
         on_done(len(found))
     outputs = [translation.text for translation in found]
-    cleaned = [[clean(reference) for reference in refs] for refs in references]
     forced = force(translator, sources, [refs[0] for refs in references])
     loss = set_loss(forced)
     return TestResult(
@@ -125,7 +124,7 @@ def evaluate_set(
         ppl=loss.ppl,
         loss_sentences=sum(one is not None for one in forced),
         forced=forced,
-        scores=[score(name, outputs, cleaned if name in COMPARED_EXACTLY else references) for name in metrics],
+        scores=[score(name, outputs, references) for name in metrics],
         outputs=outputs,
         placeholders=_kept([len(placeholders(clean(text))) for text in sources], [one.lost for one in found]),
         looped=sum(one.looped for one in found),

@@ -113,7 +113,7 @@ class TranslationValidator:
         """
         set_loss = evaluate_loss(model, self._dev.all_batches())
         outputs = self._translate(model)
-        references = [[clean(tgt)] for _, tgt in self._pairs]
+        references = [[tgt] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
         result: dict[str, Any] = {"loss": set_loss.loss, "ppl": set_loss.ppl}
         result |= {name: metric.value for name, metric in scores.items()}
