@@ -21,7 +21,7 @@ from ..data.sentences import check_texts
 from .console import Console
 from .guard import guard_training
 from .runs import find_run
-from .test_sets import open_test_set, sides
+from .test_sets import read_test_set
 
 if TYPE_CHECKING:
     from ..seq2seq.decoding import Translation
@@ -168,7 +168,7 @@ def evaluate(
     """Translates a test set and scores it; as `tfm evaluate`.
 
     Args:
-        src, tgt, data: The test set.
+        src, tgt, data: The test set; several `tgt` of one `src` are several references of each line.
         run: The run directory; may be left out if `runs/` holds exactly one.
         checkpoint: `best`, `last` or a step.
         metrics: Of bleu, chrf, ter, exact and wer.
@@ -186,9 +186,9 @@ def evaluate(
     console = Console()
     terms = None if glossary is None else Glossary.load(Path(glossary))
     directory = find_run(_path(run), console)
-    targets = [Path(name) for name in _names(tgt)]
-    corpus = open_test_set([Path(name) for name in _names(src)], targets, _names(data), directory, {})
-    test_set = sides(corpus, targets, console)
+    sources, targets = ([Path(name) for name in _names(side)] for side in (src, tgt))
+    test_set = read_test_set(sources, targets, _names(data), directory, {}, console)
+    check_metrics(metrics, test_set.references)
     return evaluate_set(
         directory,
         test_set.sources,

@@ -35,7 +35,7 @@ def check(
     from .console import Console
     from .libraries import importing
     from .runs import find_run
-    from .test_sets import dev_pairs, open_test_set, sides
+    from .test_sets import dev_pairs, read_test_set
 
     console = Console()
     directory = RunDirectory(find_run(run, console))
@@ -46,8 +46,7 @@ def check(
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:
         named = named_columns(src_column, tgt_column)
-        corpus = open_test_set(src or [], tgt or [], data or [], directory.path, named)
-        test_set = sides(corpus, tgt or [], console)
+        test_set = read_test_set(src or [], tgt or [], data or [], directory.path, named, console)
         targets = [references[0] for references in test_set.references]
         pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))
     else:

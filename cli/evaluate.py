@@ -1,12 +1,12 @@
 """`tfm evaluate`: translates a test set and scores it."""
 
-from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .guard import READS_FILE, WRITES_FILE
+from .guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from .options import (
     BeamSize,
     Checkpoint,
@@ -18,7 +18,6 @@ from .options import (
     LengthPenalty,
     NoRepeatNgramSize,
     Repair,
-    Run,
     Src,
     SrcColumn,
     TgtColumn,
@@ -28,12 +27,23 @@ from .options import (
 
 
 def evaluate(
-    run: Run = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="The run directory; may be left out if runs/ holds exactly one. A second one is compared with it.",
+        ),
+        READS_RUN_OR_ONLY_ONE,
+    ] = None,
     src: Src = None,
     tgt: Annotated[
         list[Path] | None,
         typer.Option(
-            "--tgt", metavar="FILE", help="References, line by line; in a .tsv, several per line, separated by tabs."
+            "--tgt",
+            metavar="FILE",
+            help="References, line by line; in a .tsv, several per line, separated by tabs. A second --tgt of one --src"
+            " has a second reference for each line.",
         ),
         READS_FILE,
     ] = None,
@@ -72,7 +82,9 @@ def evaluate(
     worst: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Show the N worst sentences; of two --hyp those in which they differ most."
+            metavar="N",
+            min=0,
+            help="Show the N worst sentences; of two --hyp or --run those in which they differ most.",
         ),
     ] = 0,
     examples: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")] = 0,
@@ -86,24 +98,30 @@ def evaluate(
 
     tfm evaluate --hyp one.de --hyp other.de --src test.en --tgt test.de --worst 5
 
+    tfm evaluate --run runs/mine --run runs/other --src test.en --tgt test.de
+
     tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
     """
     del debug
     from ..data.errors import UsageError
-    from ..data.files import OutputFile
     from ..data.glossary import Glossary
     from ..seq2seq.evaluation.scores import check_metrics
     from .console import Console
     from .forced import score_given
     from .libraries import importing
-    from .outputs import score_outputs
+    from .outputs import check_tested, score_files
     from .runs import find_run
-    from .test_sets import open_test_set, sides
+    from .test_sets import read_test_set
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
     console = Console()
-    named = named_columns(src_column, tgt_column)
+    of_a_run = {
+        "--run": run,
+        "--forced": forced or None,
+        "--checkpoint": None if checkpoint == "best" else checkpoint,
+        "--device": None if device == "auto" else device,
+    }
     making = {
         "--beam-size": beam_size,
         "--length-penalty": length_penalty,
@@ -114,71 +132,59 @@ def evaluate(
         "--examples": examples or None,
     }
     if hyp:
-        of_a_run = {"--run": run, "--forced": forced or None}
-        of_a_run |= {"--checkpoint": None if checkpoint == "best" else checkpoint}
-        of_a_run |= {"--device": None if device == "auto" else device}
         _refuse("--hyp scores outputs that are there already", of_a_run | making)
         if not tgt and not data:
             raise UsageError("give the references: --tgt, or --data")
-        corpus = open_test_set(src or tgt or [], tgt or [], data or [], None, named)
-        score_outputs(
-            hyp,
-            sides(corpus, tgt or [], console),
-            metrics,
-            with_sources=bool(src or data),
-            worst=worst,
-            report=report,
-            console=console,
-            as_json=json_,
-        )
-        return
     if forced:
         _refuse("--forced translates nothing", {"--metric": metric} | making)
+    if run and len(run) > 1:
+        alone = {"--forced": forced or None, "--output": output, "--examples": examples or None}
+        _refuse("--run twice compares two runs", alone)
+    for flag, compared in (("--hyp", hyp), ("--run", run)):
+        if compared and len(compared) > 1:
+            check_tested(metrics, flag)
+
     terms = Glossary.load(glossary) if glossary else None
-    directory = find_run(run, console)
-    corpus = open_test_set(src or [], tgt or [], data or [], directory, named)
-    test_set = sides(corpus, tgt or [], console)
+    directories = [] if hyp else [find_run(one, console) for one in run or [None]]
+    test_set = read_test_set(
+        src or [],
+        tgt or [],
+        data or [],
+        directories[0] if directories else None,
+        named_columns(src_column, tgt_column),
+        console,
+        sources_count=not hyp or bool(src or data),
+    )
+    told = {"worst": worst, "report": report, "console": console, "as_json": json_}
     if forced:
-        score_given(
-            directory,
-            test_set,
-            checkpoint=checkpoint,
-            device=device,
-            worst=worst,
-            report=report,
-            console=console,
-            as_json=json_,
-        )
+        score_given(directories[0], test_set, checkpoint=checkpoint, device=device, **told)
         return
-    console.say(f"translating {len(test_set.sources):,} sentences with {directory}")
+    check_metrics(metrics, test_set.references)
+    if hyp:
+        score_files(hyp, test_set, metrics, with_sources=bool(src or data), **told)
+        return
     with importing():
         from ..seq2seq.device import keep_freed_memory
         from ..seq2seq.evaluation.test_set import evaluate_set
-        from .results import print_result, show_sentences
+        from .results import compare_runs, score_run
 
     keep_freed_memory()
-    with nullcontext() if output is None else OutputFile(output) as stream:
-        bar = console.progress("translating", len(test_set.sources), "sentence")
-        result = evaluate_set(
-            directory,
-            test_set.sources,
-            test_set.references,
-            metrics=metrics,
-            checkpoint=checkpoint,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            no_repeat_ngram_size=no_repeat_ngram_size,
-            glossary=terms,
-            repair=to_repair(repair),
-            device=device,
-            warn=console.warn,
-            on_done=bar.update,
-        )
-        bar.close()
-        if stream is not None:
-            stream.writelines(line + "\n" for line in result.outputs)
-    show_sentences(result, test_set, examples=examples, worst=worst, report=report, console=console)
-    print_result(result, as_json=json_)
+    evaluated = partial(
+        evaluate_set,
+        metrics=metrics,
+        checkpoint=checkpoint,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        glossary=terms,
+        repair=to_repair(repair),
+        device=device,
+        warn=console.warn,
+    )
+    if len(directories) > 1:
+        compare_runs(directories, test_set, metrics, evaluated, **told)
+    else:
+        score_run(directories[0], test_set, evaluated, output=output, examples=examples, **told)
 
 
 def _refuse(why: str, flags: dict[str, Any]) -> None:

@@ -144,7 +144,7 @@ def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[C
 def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
     with open_bytes(path) as file:
         chunk, weight = Chunk(), 0
-        for line in islice(_whole_lines(file), done, None):
+        for line in islice(_whole_lines(file, str(path)), done, None):
             chunk.append(line)
             weight += _weight(line)
             if weight >= size:
@@ -159,14 +159,14 @@ def _weight(line: object) -> int:
     return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 
-def _whole_lines(file: IO[bytes]) -> Iterator[bytes | None]:
+def _whole_lines(file: IO[bytes], name: str) -> Iterator[bytes | None]:
     cut = False
 
     def on_cut() -> None:
         nonlocal cut
         cut = True
 
-    for line in iter_raw_lines(file, on_cut=on_cut):
+    for line in iter_raw_lines(file, name, on_cut=on_cut):
         yield None if cut else line
         cut = False
 
@@ -211,8 +211,9 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
 
     def read() -> None:
         try:
-            with decompressed("standard input", stream) as text:
-                for line in _whole_lines(text):
+            name = "standard input"
+            with decompressed(name, stream) as text:
+                for line in _whole_lines(text, name):
                     arrived.put(line)
             arrived.put(end)
         except Exception as error:  # belongs to whoever waits at the other end of the queue

@@ -42,12 +42,18 @@ Data = Annotated[
 SrcColumn = Annotated[
     str | None,
     typer.Option(
-        "--src-column", metavar="NAME", help="Column of the source in --data, or language, such as en. [default: src]"
+        "--src-column",
+        metavar="NAME",
+        help="Column of the source in --data, or its number, or language, such as en. [default: src]",
     ),
 ]
 TgtColumn = Annotated[
     str | None,
-    typer.Option("--tgt-column", metavar="NAME", help="Column of the target in --data, or language. [default: tgt]"),
+    typer.Option(
+        "--tgt-column",
+        metavar="NAME",
+        help="Column of the target in --data, or its number, or language. [default: tgt]",
+    ),
 ]
 BeamSize = Annotated[
     int | None,

@@ -1,9 +1,10 @@
-"""`tfm evaluate --hyp`: scores of outputs that are there already, and whether one file of them beats another."""
+"""Scores of outputs that are there already, `tfm evaluate --hyp`, and whether one file or run beats another."""
 
 import json
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 from ..data.errors import DataError, UsageError
 from ..data.formats import refuse_known_format
@@ -16,7 +17,7 @@ from .sentences import show, write_report
 from .test_sets import TestSet
 
 
-def score_outputs(
+def score_files(
     paths: Sequence[Path],
     test_set: TestSet,
     metrics: Sequence[str],
@@ -30,8 +31,8 @@ def score_outputs(
     """Prints the scores of files of outputs, line by line those of the references.
 
     Args:
-        paths: The files.
-        test_set: The references; a file of outputs may also have a line for each entry that was left out.
+        paths: The files; each may also have a line for each entry that was left out.
+        test_set: The references.
         metrics: Names of metrics.
         with_sources: Show the sources, too.
         worst: So many sentences are shown: those with the lowest chrF, or where the outputs differ most in it.
@@ -41,39 +42,74 @@ def score_outputs(
 
     Raises:
         DataError: A file has another number of lines.
-        UsageError: Several files are to be compared by a metric for which there is no test.
     """
-    references = test_set.references
     outputs = [_lines(path, test_set.kept) for path in paths]
-    if len(outputs) == 1:
-        found = [score(name, outputs[0], references) for name in metrics]
-        scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
-        lines = [f"{one.name:<6} {one.value:.2f}  ({one.signature})" for one in found]
-    else:
-        untested = [name for name in metrics if name not in TESTED]
-        if untested:
-            raise UsageError(f"--hyp twice compares by {', '.join(TESTED)}; there is no test for {untested[0]}")
-        compared = [compare(name, outputs, references) for name in metrics]
-        scores = {
-            one.name: {
-                "values": one.values,
-                "margins": one.margins,
-                "p_values": one.p_values,
-                "signature": one.signature,
-            }
-            for one in compared
-        }
-        lines = []
-        for one in compared:
-            lines.append(f"{one.name}  ({one.signature})")
-            for path, value, margin, p in zip(paths, one.values, one.margins, [None, *one.p_values], strict=True):
-                lines.append(f"  {value:6.2f} ± {margin:.2f}  {path}{_verdict(paths[0], p)}")
-    if worst or report is not None:
-        _each(paths, outputs, test_set, with_sources, worst, report, console)
-    if as_json:
-        print(json.dumps({"hyp": list(map(str, paths)), "sentences": len(references), "scores": scores}))
+    if len(paths) > 1:
+        shown = {"with_sources": with_sources, "worst": worst, "report": report}
+        compare_outputs("hyp", paths, outputs, test_set, metrics, **shown, console=console, as_json=as_json)
         return
-    print(_counted(len(references), "sentence"))
+    found = [score(name, outputs[0], test_set.references) for name in metrics]
+    scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
+    lines = [f"{one.name:<6} {one.value:.2f}  ({one.signature})" for one in found]
+    _each(paths, outputs, test_set, with_sources, worst, report, console)
+    _print("hyp", paths, test_set, scores, lines, as_json)
+
+
+def check_tested(metrics: Sequence[str], flag: str) -> None:
+    """Refuses to compare several outputs by a metric for which there is no test.
+
+    Raises:
+        UsageError: There is one.
+    """
+    untested = [name for name in metrics if name not in TESTED]
+    if untested:
+        raise UsageError(f"{flag} twice compares by {', '.join(TESTED)}; there is no test for {untested[0]}")
+
+
+def compare_outputs(
+    kind: str,
+    names: Sequence[Path],
+    outputs: list[list[str]],
+    test_set: TestSet,
+    metrics: Sequence[str],
+    *,
+    with_sources: bool,
+    worst: int,
+    report: Path | None,
+    console: Console,
+    as_json: bool,
+) -> None:
+    """Prints the scores of several outputs, and whether the others differ from the first.
+
+    Args:
+        kind: What the names are called in JSON.
+        names: Of the outputs: files, or runs.
+        outputs: Of each one text for each entry.
+        test_set, with_sources, worst, report, console, as_json: As of `score_files`.
+        metrics: Some of `TESTED`.
+    """
+    compared = [compare(name, outputs, test_set.references) for name in metrics]
+    scores = {
+        one.name: {"values": one.values, "margins": one.margins, "p_values": one.p_values, "signature": one.signature}
+        for one in compared
+    }
+    lines: list[str] = []
+    for one in compared:
+        lines.append(f"{one.name}  ({one.signature})")
+        for name, value, margin, p in zip(names, one.values, one.margins, [None, *one.p_values], strict=True):
+            lines.append(f"  {value:6.2f} ± {margin:.2f}  {name}{_verdict(names[0], p)}")
+    _each(names, outputs, test_set, with_sources, worst, report, console)
+    _print(kind, names, test_set, scores, lines, as_json)
+
+
+def _print(
+    kind: str, names: Sequence[Path], test_set: TestSet, scores: dict[str, Any], lines: list[str], as_json: bool
+) -> None:
+    sentences = len(test_set.references)
+    if as_json:
+        print(json.dumps({kind: list(map(str, names)), "sentences": sentences, "scores": scores}))
+        return
+    print(_counted(sentences, "sentence"))
     print("\n".join(lines))
 
 
@@ -87,6 +123,8 @@ def _each(
     console: Console,
 ) -> None:
     """Sentence by sentence, the worst first, or those in which the outputs differ most."""
+    if not worst and report is None:
+        return
     sources, references, lines = test_set.sources, test_set.references, test_set.lines
     chrf = list(zip(*(sentence_chrf(one, references) for one in outputs), strict=True))
     alone = len(outputs) == 1

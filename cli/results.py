@@ -1,15 +1,86 @@
 """What `tfm evaluate` tells of a run: its scores, the sentences to look at, a file with all of them."""
 
 import json
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..data.files import OutputFile
 from ..seq2seq.evaluation.loss import in_figures
 from ..seq2seq.evaluation.test_set import TestResult
 from .console import Console
+from .outputs import compare_outputs
 from .sentences import show, write_report
 from .test_sets import TestSet
+
+Evaluate = Callable[..., TestResult]
+
+
+def score_run(
+    run: Path,
+    test_set: TestSet,
+    evaluated: Evaluate,
+    *,
+    output: Path | None,
+    examples: int,
+    worst: int,
+    report: Path | None,
+    console: Console,
+    as_json: bool,
+) -> None:
+    """Translates a test set, and tells the scores.
+
+    Args:
+        run: The run directory.
+        test_set: Sources and references.
+        evaluated: `evaluate_set` that lacks the run and who is told how far it is.
+        output: File for the translations: a line for each entry, blank where it was left out.
+        examples, worst, report: As of `show_sentences`.
+        console: Shows sentences, and the progress.
+        as_json: Print JSON.
+    """
+    with nullcontext() if output is None else OutputFile(output) as stream:
+        result = _with_progress(run, test_set, evaluated, console)
+        if stream is not None:
+            lines = iter(result.outputs)
+            stream.writelines((next(lines) if kept else "") + "\n" for kept in test_set.kept)
+    show_sentences(result, test_set, examples=examples, worst=worst, report=report, console=console)
+    print_result(result, as_json=as_json)
+
+
+def compare_runs(
+    runs: Sequence[Path],
+    test_set: TestSet,
+    metrics: Sequence[str],
+    evaluated: Evaluate,
+    *,
+    worst: int,
+    report: Path | None,
+    console: Console,
+    as_json: bool,
+) -> None:
+    """Translates a test set with each of several runs, and compares the outputs as `tfm evaluate --hyp` does files.
+
+    Args:
+        runs: The run directories.
+        metrics: Some of those for which there is a test.
+        test_set, evaluated, console, as_json: As of `score_run`.
+        worst: So many sentences are shown in which the outputs differ most.
+        report: File for all of them.
+    """
+    outputs = [_with_progress(run, test_set, evaluated, console).outputs for run in runs]
+    shown = {"with_sources": True, "worst": worst, "report": report}
+    compare_outputs("run", runs, outputs, test_set, metrics, **shown, console=console, as_json=as_json)
+
+
+def _with_progress(run: Path, test_set: TestSet, evaluated: Evaluate, console: Console) -> TestResult:
+    console.say(f"translating {len(test_set.sources):,} sentences with {run}")
+    bar = console.progress("translating", len(test_set.sources), "sentence")
+    result = evaluated(run, test_set.sources, test_set.references, on_done=bar.update)
+    bar.close()
+    return result
 
 
 def show_sentences(

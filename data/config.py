@@ -44,9 +44,9 @@ class DataConfig:
     replay_tgt_column: str | None = None
     """Column of the target in `replay`; as in `data` if not given."""
     src_column: str = "src"
-    """Column, JSON field or language code that holds the source in `data`."""
+    """Column or JSON field, by name or number from 1, or language code that holds the source in `data`."""
     tgt_column: str = "tgt"
-    """Column, JSON field or language code that holds the target in `data`."""
+    """Column or JSON field, by name or number from 1, or language code that holds the target in `data`."""
     max_length_ratio: float = 9.0
     """A pair is dropped if one side has more than this many times the tokens of the other (plus 5)."""
     bad_lines: Literal["error", "skip"] = "error"

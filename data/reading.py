@@ -52,7 +52,7 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
     """
     controls = Controls(str(path))
     with open_bytes(path) as file:
-        lines = iter_raw_lines(file)
+        lines = iter_raw_lines(file, str(path))
         for number, raw in enumerate(lines, start=1):
             controls.add(raw)
             if controls.bytes > _BLOCK_BYTES:
@@ -143,15 +143,21 @@ def count_lines(path: Path) -> int:
     return count + (last != b"\n")
 
 
-def iter_raw_lines(file: IO[bytes], *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start.
 
     Args:
         file: The stream.
+        name: What it is called.
         on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
+
+    Raises:
+        DataError: It has `\\r` in it, but no `\\n`.
     """
     first = True
     while line := file.readline(MAX_LINE_BYTES):
+        if first:
+            _refuse_old_mac(name, line)
         if not line.endswith(b"\n") and len(line) == MAX_LINE_BYTES:
             on_cut()
             _skip_rest_of_line(file)
@@ -159,6 +165,17 @@ def iter_raw_lines(file: IO[bytes], *, on_cut: Callable[[], None] = lambda: None
         if first:
             line, first = line.removeprefix(_BYTE_ORDER_MARK), False
         yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _refuse_old_mac(name: str, first_line: bytes) -> None:
+    """Refuses text that is one line, though it was many on the Macs of the last century.
+
+    Raises:
+        DataError: The line does not end, and has many `\\r` inside: one at least, and one for 10 kB.
+    """
+    count = first_line[:-1].count(b"\r")
+    if b"\n" not in first_line and count > len(first_line) // 10_000:
+        raise DataError(f"{name} has the line ends of old Macs (CR alone); convert it: tr '\\r' '\\n' < OLD > NEW")
 
 
 def _skip_rest_of_line(file: IO[bytes]) -> None:

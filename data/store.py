@@ -247,7 +247,7 @@ def build_store(
     return TokenStore(directory)
 
 
-def _arrow_fault(directory: Path, error: OSError) -> EnvironmentFault:
+def _arrow_fault(directory: Path, error: OSError) -> Exception:
     """Arrow raises OSError with its own text and, often, without an error number."""
     if error.errno is not None:
         return fault("write", directory, error)

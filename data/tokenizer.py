@@ -184,9 +184,14 @@ class Tokenizer:
         """Whether placeholders are read and written as symbols."""
         return self.src.has_placeholders and self.tgt.has_placeholders
 
+    @property
+    def carried(self) -> frozenset[str]:
+        """The kinds of placeholders that are carried through."""
+        return self.placeholders.carried if self.has_placeholders else frozenset()
+
     def mask(self, text: str) -> Masked:
         """A cleaned text with symbols for the placeholders that are carried through."""
-        return mask(text, self.placeholders.carried if self.has_placeholders else ())
+        return mask(text, self.carried)
 
     def mask_pair(self, src: str, tgt: str) -> Pair:
         """A pair as it is in training: the source as in translation, and the same symbols in the target."""

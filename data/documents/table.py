@@ -1,5 +1,6 @@
 """Tables in TSV, CSV and JSON Lines: one column is translated into another, where that is empty or missing.
 
+Which columns these are is decided as for a table that is read, in `formats.columns`; that of the target may be new.
 Rows that are not filled are written as they were read, to the byte. The formats have no mark for what nobody has
 reviewed.
 """
@@ -7,86 +8,104 @@ reviewed.
 import csv
 import io
 import json
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
-from ..errors import DataError, UsageError
-from ..formats.columns import USUAL_COLUMNS, inside_translation
-from ..formats.csv import describe_layout, layout_of, table_rows
+from ..errors import DataError
+from ..formats import csv as csv_format
+from ..formats import tsv as tsv_format
+from ..formats.columns import Layout, Row, inside_translation, is_blank, new_name, pick_columns
+from ..formats.jsonl import record
 from .document import Fields
 from .raw import BYTE_ORDER_MARK, RawDocument
 
 
-class TsvDocument(RawDocument):
-    """Lines of fields between tabs, without a header; columns are numbered from 1, source and target are 1 and 2.
+class _RowsDocument(RawDocument):
+    """Rows of fields.
 
     Args:
         path: The file.
-        config: `src_column` and `tgt_column` may be other numbers.
+        numbered: Its rows, which may span lines.
+        layout: Says where the two columns are. That of the target may be behind the last.
+        config: Names this one, if there is a header.
+        written: A row as a line without its end.
 
     Raises:
-        DataError: It cannot be read, or no row has the source.
-        UsageError: A column is no number.
+        DataError: The file cannot be read, or no row has the source.
     """
 
-    def __init__(self, path: Path, config: DataConfig) -> None:
-        src, tgt = _numbers(path, config)
+    def __init__(
+        self,
+        path: Path,
+        numbered: Iterable[Row],
+        layout: Layout,
+        config: DataConfig,
+        written: Callable[[list[str]], str],
+    ) -> None:
         super().__init__(path)
-        rows = [line.removeprefix(BYTE_ORDER_MARK).rstrip("\r\n").split("\t") for line in self._pieces]
-        for place, row in enumerate(rows):
-            if _is_open(row, src, tgt):
-                self.fields.add(row[src], lambda text, place=place, row=row: self._put(place, row, tgt, text))
-        self.remark = _remark(path, self.fields, rows, src)
+        self._tgt, self._written = layout.tgt, written
+        begins, rows = [], []
+        for line, row in numbered:
+            begins.append(line - 1)
+            rows.append(row)
+        begins[:1] = [0] if begins else []
+        self._pieces = ["".join(self._pieces[begin:end]) for begin, end in pairwise([*begins, len(self._pieces)])]
+        filled = [place for place, row in enumerate(rows) if row]
+        if layout.has_header:
+            header = filled.pop(0)
+            if layout.tgt == len(layout.names):
+                self._put(header, rows[header], new_name(layout.names[layout.src], config))
+        with_source = [place for place in filled if not is_blank(_cell(rows[place], layout.src))]
+        if not with_source:
+            raise DataError(
+                f"{path}: no row has a text in column {layout.src + 1}; name the columns: --src-column, --tgt-column"
+            )
+        for place in with_source:
+            row = rows[place]
+            if is_blank(_cell(row, layout.tgt)):
+                self.fields.add(row[layout.src], lambda text, place=place, row=row: self._put(place, row, text))
+        self.remark = f"{layout.describe(path)}\n{_counted(path, self.fields, len(filled))}"
 
-    def _put(self, place: int, row: list[str], tgt: int, text: str) -> bool:
-        _set(row, tgt, text)
-        self._replace(place, "\t".join(row))
+    def _put(self, place: int, row: list[str], text: str) -> bool:
+        row.extend([""] * (self._tgt + 1 - len(row)))
+        row[self._tgt] = text
+        self._replace(place, self._written(row))
         return True
 
 
-class CsvDocument(RawDocument):
-    """Rows of a `.csv`; a target column that its header does not name is added to it.
+class TsvDocument(_RowsDocument):
+    """Lines of fields between tabs.
 
     Args:
         path: The file.
-        config: Names the columns, else `src` and `tgt`, or `source` and `target`, or the only two.
+        config: Names or numbers the two columns.
 
     Raises:
-        DataError: It cannot be read, or has no column for the source.
-        UsageError: A column of a file without a header is no number.
+        DataError: It cannot be read, or its columns are not clear, or no row has the source.
+        UsageError: Both columns are the same.
     """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        layout = layout_of(path, config)
-        self._delimiter = layout.delimiter
-        super().__init__(path)
-        numbered = list(table_rows(path, config, layout.delimiter))
-        begins = [0, *(line - 1 for line, _ in numbered[1:]), len(self._pieces)]
-        self._pieces = ["".join(self._pieces[begin:end]) for begin, end in pairwise(begins)]  # a row may span lines
-        rows = [row for _, row in numbered]
-        first = 0
-        if layout.has_header:
-            names, (src_name, tgt_name) = list(layout.columns), _names(path, layout.columns, config)
-            first = next(place for place, row in enumerate(rows) if row) + 1
-            if tgt_name not in names:
-                names.append(tgt_name)
-                self._put(first - 1, rows[first - 1], len(names) - 1, tgt_name)
-            src, tgt = names.index(src_name), names.index(tgt_name)
-        else:
-            src, tgt = _numbers(path, config)
-        for place, row in enumerate(rows[first:], start=first):
-            if _is_open(row, src, tgt):
-                self.fields.add(row[src], lambda text, place=place, row=row: self._put(place, row, tgt, text))
-        self.remark = f"{describe_layout(path, layout)}\n{_remark(path, self.fields, rows[first:], src)}"
+        layout = tsv_format.layout_of(path, config, fills=True)
+        super().__init__(path, tsv_format.table_rows(path, config), layout, config, "\t".join)
 
-    def _put(self, place: int, row: list[str], tgt: int, text: str) -> bool:
-        _set(row, tgt, text)
+
+class CsvDocument(_RowsDocument):
+    """Rows of a `.csv`; arguments and errors as of `TsvDocument`."""
+
+    def __init__(self, path: Path, config: DataConfig) -> None:
+        layout = csv_format.layout_of(path, config, fills=True)
+        rows = csv_format.table_rows(path, config, layout.delimiter)
+        self._delimiter = layout.delimiter
+        super().__init__(path, rows, layout, config, self._line)
+
+    def _line(self, row: list[str]) -> str:
         line = io.StringIO()
         csv.writer(line, delimiter=self._delimiter, lineterminator="\r\n").writerow(row)
-        self._replace(place, line.getvalue().removesuffix("\r\n"))
-        return True
+        return line.getvalue().removesuffix("\r\n")
 
 
 class JsonlDocument(RawDocument):
@@ -94,24 +113,32 @@ class JsonlDocument(RawDocument):
 
     Args:
         path: The file.
-        config: Names the fields, else `src` and `tgt`, or `source` and `target`.
+        config: Names the two fields.
 
     Raises:
-        DataError: It cannot be read, or a line is no object with the source.
+        DataError: It cannot be read, or its fields are not clear, or a line is no object with the source.
+        UsageError: Both fields are the same.
     """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         super().__init__(path)
-        rows = [_object(path, number, line) for number, line in enumerate(self._pieces, start=1)]
-        for place, row in enumerate(rows):
+        places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
+        texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
+        rows = [record(place, text) for place, text in zip(places, texts, strict=True)]
+        names: tuple[str, str] | None = None
+        for number, row in enumerate(rows):
             if row is None:
                 continue
             inner = inside_translation(row)
-            src, tgt = _names(f"{path}:{place + 1}", list(inner), config)
-            if isinstance(inner[src], str) and inner[src].strip() and not str(inner.get(tgt) or "").strip():
-                put = (place, row, inner, tgt)
+            names = names or _names(places[number], list(inner), config)
+            src, tgt = names
+            if src not in inner:
+                raise DataError(f"{places[number]}: no {src}, which the rows before have")
+            if isinstance(inner[src], str) and not is_blank(inner[src]) and is_blank(str(inner.get(tgt) or "")):
+                put = (number, row, inner, tgt)
                 self.fields.add(inner[src], lambda text, put=put: self._put(*put, text))
-        self.remark = _counted(path, self.fields, sum(row is not None for row in rows))
+        taken = "" if names is None else f"{path}: source in {names[0]!r}, target in {names[1]!r}\n"
+        self.remark = taken + _counted(path, self.fields, sum(row is not None for row in rows))
 
     def _put(self, place: int, row: dict[str, Any], inner: dict[str, Any], tgt: str, text: str) -> bool:
         inner[tgt] = text
@@ -122,59 +149,14 @@ class JsonlDocument(RawDocument):
         return True
 
 
-def _object(path: Path, number: int, line: str) -> dict[str, Any] | None:
-    if not line.strip():
-        return None
-    try:
-        row = json.loads(line.removeprefix(BYTE_ORDER_MARK))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}:{number}: not a JSON object: {error}") from error
-    if not isinstance(row, dict):
-        raise DataError(f"{path}:{number}: not a JSON object")
-    return row
+def _names(place: str, names: list[str], config: DataConfig) -> tuple[str, str]:
+    """The fields of the two sides; that of the target may be new."""
+    src, tgt = pick_columns(place, names, config, fills=True)
+    return names[src], names[tgt] if tgt < len(names) else new_name(names[src], config)
 
 
-def _is_open(row: list[str], src: int, tgt: int) -> bool:
-    """Whether a row has a source and no target."""
-    return len(row) > src and bool(row[src].strip()) and not (len(row) > tgt and row[tgt].strip())
-
-
-def _set(row: list[str], place: int, text: str) -> None:
-    row.extend([""] * (place + 1 - len(row)))
-    row[place] = text
-
-
-def _numbers(path: Path, config: DataConfig) -> tuple[int, int]:
-    """Where two columns without names are."""
-    wanted = config.src_column, config.tgt_column
-    if wanted == ("src", "tgt"):
-        return 0, 1
-    if not all(one.isdecimal() and int(one) > 0 for one in wanted) or wanted[0] == wanted[1]:
-        raise UsageError(f"{path} has no header: number its columns from 1, such as --src-column 1 --tgt-column 2")
-    return int(wanted[0]) - 1, int(wanted[1]) - 1
-
-
-def _names(place: object, names: list[str], config: DataConfig) -> tuple[str, str]:
-    """The names of the two columns; that of the target may be new."""
-    wanted = config.src_column, config.tgt_column
-    if wanted == ("src", "tgt") and "src" not in names:
-        if USUAL_COLUMNS[2] in names:
-            wanted = USUAL_COLUMNS[2], USUAL_COLUMNS[3]
-        elif len(names) == 2:
-            wanted = names[0], names[1]
-    if wanted[0] not in names:
-        raise DataError(
-            f"{place}: no column {wanted[0]!r} among {', '.join(map(repr, names)) or 'none'}; name it: --src-column .."
-        )
-    if wanted[0] == wanted[1]:
-        raise UsageError(f"{place}: source and target are the same column, {wanted[0]!r}")
-    return wanted
-
-
-def _remark(path: Path, fields: Fields, rows: list[list[str]], src: int) -> str:
-    if not any(len(row) > src and row[src].strip() for row in rows):
-        raise DataError(f"{path}: no row has a text in column {src + 1}; name the columns: --src-column, --tgt-column")
-    return _counted(path, fields, sum(any(row) for row in rows))
+def _cell(row: list[str], place: int) -> str:
+    return row[place] if place < len(row) else ""
 
 
 def _counted(path: Path, fields: Fields, rows: int) -> str:

@@ -1,21 +1,22 @@
 """Arrow tables, in Arrow's file format or in its streaming format, which `datasets` writes."""
 
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import FileFormat, Pair, first_line
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Two columns of each row."""
-    return row_pairs(str(path), _load(path), config)
+    return record_pairs(zip(repeat(str(path)), _load(path)), config)
 
 
-def count(path: Path) -> int:
+def count(path: Path, _: DataConfig) -> int:
     """The number of rows."""
     return len(_load(path))
 

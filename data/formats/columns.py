@@ -1,47 +1,277 @@
-"""From rows with named columns to pairs: which columns hold the two sides, and what is in them."""
+"""What the columns of a table are: whether its first row names them, and which two hold source and target.
+
+The rules are the same for every kind of table, and for a table that is read as for one that is filled in:
+
+* A column is asked for by its name or by its number, counted from 1. Without being asked for, `src` and `tgt` are
+  taken, then `source` and `target`, then the only two. Where that is not clear, nothing is taken, and the names are
+  said.
+* Names are compared as text is: cleaned, and in capitals or not.
+* In a file of rows, the first one is a header if it has a name that is asked for, or `src`, `tgt`, `source` or
+  `target`, or two languages; or if each of its fields is one word, and in no column below it most are.
+* A cell without text is blank, whatever invisible characters are in it.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
+from ..cleaning import clean
 from ..config import DataConfig
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from .format import Pair
 
-Columns = tuple[str, str]
-"""The names of the source's column and of the target's."""
-USUAL_COLUMNS = ("src", "tgt", "source", "target")
-"""Names that are found without being asked for: two pairs of them."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
+Columns = tuple[int, int]
+"""Where the source's column is and where the target's, counted from 0."""
+Row = tuple[int, list[str]]
+"""The number of the line in which a row begins, and its fields: none in a blank row."""
+ROWS_LOOKED_AT = 50
+"""So many rows say what the columns are."""
+DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
+"""What stands between fields, and what it is called. Text has commas more often than semicolons, and hardly tabs."""
+_USUAL_COLUMNS = (("src", "tgt"), ("source", "target"), ("src", "trg"))
+_USUAL_NAMES = {name for pair in _USUAL_COLUMNS for name in pair}
+_NO_TEXT = {"id", "key", "index", "line", "nr"}
+"""Names of a column that is not one of the only two with text."""
+_LONGER_NAME = re.compile(r"(source|target)[ _-](text|segment|sentence|string)")
+_WORD = re.compile(r"(?=.*[^\W\d_])[^\s.!?…。！？]{1,20}")
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")
+_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
+    "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
+    "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
+    "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk "
+    "sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi "
+    "yo za zh zu"
+)
+"""ISO 639-1. Some are words, too, but a word of two letters rarely has another of them beside it."""
+_SHOWN = 40
+"""Characters of a name that a message shows."""
 
 
-def pick_columns(place: str, columns: list[str], config: DataConfig) -> Columns:
-    """The columns that are named; where none are, or languages, `src`/`tgt`, `source`/`target`, or the only two.
+@dataclass(frozen=True)
+class Layout:
+    """How a file of rows is written.
 
-    Languages are named for a memory in TMX. A table beside it need not call its columns so: the source comes first.
+    Attributes:
+        delimiter: Between fields.
+        names: What stands in the first row.
+        has_header: Whether these are the names of the columns, and no pair.
+        src, tgt: Where the columns of the two sides are, from 0. That of a target may be behind the last.
+    """
+
+    delimiter: str
+    names: list[str]
+    has_header: bool
+    src: int
+    tgt: int
+
+    def describe(self, path: Path) -> str:
+        """What was recognised, and what to do if it is wrong."""
+        fields = f"{path}: fields between {DELIMITERS.get(self.delimiter, repr(self.delimiter))}"
+        taken = f"source in column {self.src + 1}, target in column {self.tgt + 1}"
+        if self.has_header:
+            return f"{fields}, the first row taken for a header: {_listed(self.names)}; {taken}"
+        wrong = "if it is none, name two of its columns: --src-column"
+        return f"{fields}, no header: the first row taken for a pair ({wrong}); {taken}"
+
+
+def layout_of(
+    path: Path,
+    rows: list[list[str]],
+    delimiter: str,
+    config: DataConfig,
+    *,
+    fills: bool = False,
+    first_two: bool = False,
+) -> Layout:
+    """Looks at the first rows of a file.
+
+    Args:
+        path: The file, for messages.
+        rows: Those of its first rows that are not blank.
+        delimiter: Between fields.
+        config: The columns that are asked for.
+        fills: The target is to be filled in: its column need not be there yet.
+        first_two: Without a header, two columns are taken even if others follow, unless the first row may be one.
+
+    Raises:
+        DataError: The columns are not there, or it is not clear which they are.
+        UsageError: Both sides are the same column.
+    """
+    names = [clean(cell) for cell in rows[0]] if rows else []
+    if _is_header(rows, config):
+        return Layout(delimiter, names, True, *pick_columns(path, names, config, fills=fills))
+    if not _named_by_user(config) and (len(names) == 2 or (first_two and _first_two_are_texts(rows, config))):
+        src, tgt = 0, 1
+    else:
+        width = max(map(len, rows), default=0)
+        src = _number(config.src_column, width)
+        tgt = _number(config.tgt_column, sys.maxsize if fills else width)
+    return Layout(delimiter, names, False, *_checked(path, src, tgt, names, config))
+
+
+def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: bool = False) -> Columns:
+    """The two columns among those with names.
+
+    Languages are named for a memory in TMX. A table beside it need not call its columns so.
 
     Args:
         place: Where they stand, for the message.
-        columns: Those that are there.
-        config: Names those that are wanted.
+        names: Those that are there.
+        config: Names or numbers of those that are asked for.
+        fills: The target is to be filled in: a column that is not there yet is the one behind the last.
 
     Raises:
-        DataError: They are not there.
+        DataError: They are not there, or it is not clear which they are.
+        UsageError: Both are the same.
     """
-    wanted = (config.src_column, config.tgt_column)
-    default = wanted == ("src", "tgt")
-    if set(wanted) <= set(columns):
-        return wanted
-    if default or all(map(_LANGUAGE.fullmatch, wanted)):
-        for usual in (USUAL_COLUMNS[:2], USUAL_COLUMNS[2:]):
-            if set(usual) <= set(columns):
-                return usual[0], usual[1]
-        if columns == ["1", "2"] or (default and len(columns) == 2):
-            return columns[0], columns[1]
-    raise DataError(
-        f"{place}: no columns {wanted[0]!r} and {wanted[1]!r} among {', '.join(map(repr, columns)) or 'none'};"
-        " name both: --src-column .. --tgt-column .."
-    )
+    src, tgt = (_position(place, name, names) for name in _wanted(config))
+    if (src is None or tgt is None) if _is_default(config) else (src is tgt is None and not _named_by_user(config)):
+        usual = [tuple(_position(place, name, names) for name in pair) for pair in _USUAL_COLUMNS]
+        whole = [pair for pair in usual if None not in pair]
+        half = [(one, None) for one, _ in usual if one is not None and fills]
+        only = [(0, 1)] if _is_default(config) and _are_both_sides(names) else []
+        src, tgt = next(iter([*whole, *only, *half]), (None, None))
+    if fills and tgt is None and not config.tgt_column.isdecimal():
+        tgt = len(names)
+    return _checked(place, src, tgt, names, config)
+
+
+def new_name(src: str, config: DataConfig) -> str:
+    """What a column for the target is called that is added beside one of the source."""
+    if not _is_default(config):
+        return config.tgt_column
+    return next((tgt for usual, tgt in _USUAL_COLUMNS if usual == _plain(src)), config.tgt_column)
+
+
+def _checked(place: object, src: int | None, tgt: int | None, names: list[str], config: DataConfig) -> Columns:
+    if src is None or tgt is None:
+        raise DataError(
+            f"{place}: no columns {config.src_column!r} and {config.tgt_column!r} among {_listed(names) or 'none'};"
+            " name both, or number them from 1: --src-column .. --tgt-column .."
+        )
+    if src == tgt:
+        raise UsageError(f"{place}: source and target are the same column, {config.src_column!r}")
+    return src, tgt
+
+
+def _position(place: object, wanted: str, names: list[str]) -> int | None:
+    """Where the column of a name is, else of a number; None if there is none.
+
+    Raises:
+        DataError: Two columns have the name.
+    """
+    for form in (str, clean, _plain):
+        places = [i for i, name in enumerate(names) if form(name) == form(wanted)]
+        if len(places) > 1:
+            raise DataError(
+                f"{place}: two columns are called {wanted!r}; number those you mean from 1: --src-column .."
+            )
+        if places:
+            return places[0]
+    return _number(wanted, len(names))
+
+
+def _number(wanted: str, width: int) -> int | None:
+    return int(wanted) - 1 if wanted.isdecimal() and 1 <= int(wanted) <= width else None
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared: `Source text` is `source`."""
+    return _LONGER_NAME.sub(r"\1", clean(name).casefold())
+
+
+def _wanted(config: DataConfig) -> tuple[str, str]:
+    return config.src_column, config.tgt_column
+
+
+def _is_default(config: DataConfig) -> bool:
+    return _wanted(config) == ("src", "tgt")
+
+
+def _named_by_user(config: DataConfig) -> bool:
+    """Whether columns were asked for, and not languages, which may be meant for a file beside the table."""
+    return not _is_default(config) and not all(map(_LANGUAGE.fullmatch, _wanted(config)))
+
+
+def _are_both_sides(names: list[str]) -> bool:
+    """Whether two names may be those of source and target, in this order."""
+    plain = [_plain(name) for name in names]
+    sources, targets = (set(side) for side in zip(*_USUAL_COLUMNS, strict=True))
+    return len(plain) == 2 and not _NO_TEXT & set(plain) and plain[0] not in targets and plain[1] not in sources
+
+
+def _is_header(rows: list[list[str]], config: DataConfig) -> bool:
+    if not rows:
+        return False
+    asked = {_plain(name) for name in _wanted(config) if not name.isdecimal()}
+    names = [_plain(cell) for cell in rows[0]]
+    if (asked | _USUAL_NAMES) & set(names) or len({name for name in names if _is_language(name)}) > 1:
+        return True
+    numbers = [_number(name, len(names)) for name in _wanted(config)]
+    if None not in numbers:
+        rows = [[row[i] for i in numbers if i is not None and i < len(row)] for row in rows]
+    return _is_words(rows[0]) and not _has_words(rows[1:])
+
+
+def _first_two_are_texts(rows: list[list[str]], config: DataConfig) -> bool:
+    """Whether the first two of many columns without names are taken: not numbers, nor below what may be a header."""
+    if max(map(len, rows), default=0) <= 1:
+        return True
+    texts = [row[0] for row in rows if not is_blank(row[0])]
+    numbers = sum(not _has_letters(text) for text in texts)
+    return _is_default(config) and not _is_words(rows[0]) and 2 * numbers < len(texts)
+
+
+def _is_language(name: str) -> bool:
+    match = _LANGUAGE.fullmatch(name)
+    return match is not None and (match[1] in _LANGUAGES if len(match[1]) == 2 else match[2] is not None)
+
+
+def _is_words(row: list[str]) -> bool:
+    return all(_WORD.fullmatch(cell.strip()) for cell in row)
+
+
+def _has_words(rows: list[list[str]]) -> bool:
+    """Whether most fields of some column are words, as in a dictionary, or sentences in a script without spaces."""
+    columns = [[cell.strip() for cell in column if _has_letters(cell)] for column in zip_longest(*rows)]
+    return not columns or any(2 * sum(map(bool, map(_WORD.fullmatch, cells))) >= len(cells) > 0 for cells in columns)
+
+
+def _has_letters(cell: str | None) -> bool:
+    return any(map(str.isalpha, cell or ""))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name if len(name) <= _SHOWN else f"{name[: _SHOWN - 2]}..") for name in names)
+
+
+def is_blank(cell: str | None) -> bool:
+    """Whether a cell has no text."""
+    return not clean(cell or "")
+
+
+def table_pairs(rows: Iterable[Row], layout: Layout, check: Callable[[int, list[str]], None]) -> Iterator[Pair]:
+    """The pairs of a file of rows; a blank row is an empty pair.
+
+    Args:
+        rows: All of them, a header included.
+        layout: Says where the two sides are.
+        check: Refuses a row, numbered by its line, that has too few fields or too many.
+    """
+    header_is_next = layout.has_header
+    for line, row in rows:
+        if not row:
+            yield "", ""
+        elif header_is_next:
+            header_is_next = False
+        else:
+            check(line, row)
+            yield row[layout.src], row[layout.tgt]
 
 
 def inside_translation(row: dict[str, Any]) -> dict[str, Any]:
@@ -50,30 +280,35 @@ def inside_translation(row: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else row
 
 
-def row_pair(place: str, row: dict[str, Any], columns: Columns) -> Pair:
-    """Takes the two sides out of a row; the columns were picked at the first one.
+def record_pairs(records: Iterable[tuple[str, dict[str, Any] | None]], config: DataConfig) -> Iterator[Pair]:
+    """The pairs of records with named fields; the columns are picked at the first one.
 
-    Raises:
-        DataError: A column is missing, or holds no text.
-    """
-    if not set(columns) <= set(row):
-        raise DataError(f"{place}: no {' and '.join(columns)}, which the rows before have")
-    src, tgt = (row[column] for column in columns)
-    if src is None or tgt is None:
-        return "", ""
-    if not isinstance(src, str) or not isinstance(tgt, str):
-        raise DataError(f"{place}: source and target must be strings")
-    return src, tgt
-
-
-def row_pairs(place: str, rows: Iterable[dict[str, Any]], config: DataConfig) -> Iterator[Pair]:
-    """The pairs of a whole table.
+    Args:
+        records: Each with its place, for messages. None is an empty pair.
+        config: The columns that are asked for.
 
     Raises:
         DataError: The columns are not there, or hold no text.
     """
-    columns: Columns | None = None
-    for row in rows:
-        inner = inside_translation(row)
-        columns = columns or pick_columns(place, list(inner), config)
-        yield row_pair(place, inner, columns)
+    names: tuple[str, str] | None = None
+    for place, record in records:
+        if record is None:
+            yield "", ""
+            continue
+        inner = inside_translation(record)
+        if names is None:
+            there = list(inner)
+            src, tgt = pick_columns(place, there, config)
+            names = there[src], there[tgt]
+        yield _record_pair(place, inner, names)
+
+
+def _record_pair(place: str, record: dict[str, Any], names: tuple[str, str]) -> Pair:
+    if not set(names) <= set(record):
+        raise DataError(f"{place}: no {' and '.join(names)}, which the rows before have")
+    src, tgt = (record[name] for name in names)
+    if src is None or tgt is None:
+        return "", ""
+    if not isinstance(src, str) or not isinstance(tgt, str):
+        raise DataError(f"{place}: source and target must be strings: {names[0]!r} and {names[1]!r} are taken for them")
+    return src, tgt

@@ -5,98 +5,46 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from ..config import DataConfig
 from ..errors import DataError
 from ..reading import read_lines
-from .columns import USUAL_COLUMNS, pick_columns
+from .columns import DELIMITERS, ROWS_LOOKED_AT, Layout, Row, table_pairs
+from .columns import layout_of as layout_of_rows
 from .format import FileFormat, Pair
 
-DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
-"""Those that are looked for, and what they are called. Text has commas more often than semicolons, and hardly tabs."""
-ROWS_LOOKED_AT = 50
-Row = tuple[int, list[str]]
-"""The number of the line in which a row begins, and its fields."""
 _CHOICE = re.compile(r"sep=(.)")
 """A first line with which Excel says what stands between fields."""
-_LONGER_NAME = re.compile(r"(source|target)[ _-](text|segment|sentence|string)", re.IGNORECASE)
-_WORD = re.compile(r"\S{1,20}")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a table is written.
-
-    Attributes:
-        delimiter: Between fields.
-        columns: Their names; without a header, their numbers from 1.
-        has_header: Whether the first row has the names.
-    """
-
-    delimiter: str
-    columns: list[str]
-    has_header: bool
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Two columns of each row; a blank row is an empty pair."""
     layout = layout_of(path, config)
-    src, tgt = _places(path, layout, config)
-    header_is_next = layout.has_header
-    for line, row in table_rows(path, config, layout.delimiter):
-        if not row:
-            yield "", ""
-        elif header_is_next:
-            header_is_next = False
-        else:
-            _check_width(path, line, row, layout)
-            yield row[src], row[tgt]
+    width = len(layout.names)
 
+    def check(line: int, row: list[str]) -> None:
+        if len(row) < width or any(row[width:]):
+            raise DataError(
+                f"{path}:{line}: {len(row)} fields, but the first row has {width}; a field that holds a"
+                f" {layout.delimiter!r} must stand in double quotes"
+            )
 
-def _check_width(path: Path, line: int, row: list[str], layout: Layout) -> None:
-    width = len(layout.columns)
-    if len(row) < width or any(row[width:]):
-        raise DataError(
-            f"{path}:{line}: {len(row)} fields, but the first row has {width}; a field that holds a"
-            f" {layout.delimiter!r} must stand in double quotes"
-        )
-
-
-def _places(path: Path, layout: Layout, config: DataConfig) -> tuple[int, int]:
-    """Where the two columns are; a number counts them from 1, whatever the header calls them."""
-    wanted = config.src_column, config.tgt_column
-    if all(one.isdecimal() for one in wanted) and not set(wanted) <= set(layout.columns):
-        names = [str(number + 1) for number in range(len(layout.columns))]
-    else:
-        names = layout.columns
-    src, tgt = pick_columns(path.name, names, config)
-    return names.index(src), names.index(tgt)
+    return table_pairs(table_rows(path, config, layout.delimiter), layout, check)
 
 
 def describe(path: Path, config: DataConfig) -> str:
     """What was recognised, and what to do if it is wrong."""
-    return describe_layout(path, layout_of(path, config))
+    return layout_of(path, config).describe(path)
 
 
-def describe_layout(path: Path, layout: Layout) -> str:
-    """The same, of a layout that is known."""
-    fields = f"{path}: fields between {DELIMITERS.get(layout.delimiter, repr(layout.delimiter))}"
-    if layout.has_header:
-        return f"{fields}, the first row taken for a header: {', '.join(map(repr, layout.columns))}"
-    return f"{fields}, no header: the first row taken for a pair (if it is none, name two of its columns: --src-column)"
-
-
-def layout_of(path: Path, config: DataConfig) -> Layout:
-    """Looks at the first rows.
-
-    The delimiter is the one with which most rows have the same number of fields. The first row is a header if it holds
-    a name that is wanted, or if it has one word in each field and most fields below it have more.
+def layout_of(path: Path, config: DataConfig, *, fills: bool = False) -> Layout:
+    """Looks at the first rows: the delimiter is the one with which most of them have the same number of fields.
 
     Raises:
-        DataError: There is no row, or nothing that separates fields.
+        DataError: There is no row, or nothing that separates fields; or the columns are not there.
+        UsageError: Both sides are the same column.
     """
     chosen = _chosen_delimiter(path, config)
     firsts = {delimiter: _first_rows(path, config, delimiter) for delimiter in ([chosen] if chosen else DELIMITERS)}
@@ -108,26 +56,9 @@ def layout_of(path: Path, config: DataConfig) -> Layout:
         return (count if width > 1 else 0), width == 2
 
     delimiter = max(firsts, key=regular)
-    rows = firsts[delimiter]
     if not regular(delimiter)[0]:
         raise DataError(f"{path}: one field in a row; a .csv has commas, semicolons or tabs between fields")
-    first = [field.strip() for field in rows[0]]
-    known = {name.casefold(): name for name in (config.src_column, config.tgt_column, *USUAL_COLUMNS)}
-    plain = [_LONGER_NAME.sub(r"\1", name).casefold() for name in first]
-    if any(name in known for name in plain) or (_is_words(first) and not _has_words(rows[1:])):
-        names = [known.get(short, name) for short, name in zip(plain, first, strict=True)]
-        return Layout(delimiter, names, has_header=True)
-    return Layout(delimiter, [str(number + 1) for number in range(len(first))], has_header=False)
-
-
-def _is_words(row: list[str]) -> bool:
-    return all(_WORD.fullmatch(field) for field in row)
-
-
-def _has_words(rows: list[list[str]]) -> bool:
-    """Whether most fields of some column are words, as in a dictionary, or sentences in a script without spaces."""
-    columns = list(zip(*rows, strict=False))
-    return not columns or any(2 * sum(map(bool, map(_WORD.fullmatch, column))) >= len(column) for column in columns)
+    return layout_of_rows(path, firsts[delimiter], delimiter, config, fills=fills)
 
 
 def _chosen_delimiter(path: Path, config: DataConfig) -> str | None:

@@ -1,11 +1,12 @@
 """Folders that `save_to_disk` of the library `datasets` has written."""
 
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError, UsageError
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import Opened, Stamp, file_identity, first_line
 
 _MARKS = ("dataset_info.json", "dataset_dict.json")
@@ -44,7 +45,8 @@ class DiskFormat:
             found = found[name]
             split = name
         identity = file_identity(files(), (split, config.src_column, config.tgt_column))
-        return Opened(spec, identity, stamp.guard(lambda: row_pairs(spec, found, config)), lambda: len(found))
+        pairs = stamp.guard(lambda: record_pairs(zip(repeat(spec), found), config))
+        return Opened(spec, identity, pairs, lambda: len(found))
 
 
 DISK = DiskFormat()

@@ -79,7 +79,7 @@ class FileFormat:
 
     suffixes: tuple[str, ...]
     read: Callable[[Path, DataConfig], Iterator[Pair]]
-    count: Callable[[Path], int] | None = None
+    count: Callable[[Path, DataConfig], int] | None = None
     describe: Callable[[Path, DataConfig], str] | None = None
     incomplete: bool = False
 
@@ -99,7 +99,7 @@ class FileFormat:
         stamp = Stamp(spec, lambda: [path])
         identity = file_identity([path], (config.src_column, config.tgt_column))
         remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
-        quick_count = None if count is None else lambda: count(path)
+        quick_count = None if count is None else lambda: count(path, config)
         pairs = stamp.guard(lambda: read(path, config))
         return Opened(spec, identity, pairs, quick_count, remarks, self.incomplete)
 

@@ -1,12 +1,13 @@
 """Data sets of the Hugging Face hub, or in a local folder: `hf:NAME[/SUBSET][:SPLIT][@REVISION]`."""
 
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError, UsageError
 from ..files import sha256_bytes
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import Opened, Stamp, file_identity, first_line
 
 PREFIX = "hf:"
@@ -43,7 +44,8 @@ class HubFormat:
         local = local_files()
         content = file_identity(local) if local else dataset._fingerprint
         identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
-        return Opened(spec, identity, stamp.guard(lambda: row_pairs(spec, dataset, config)), lambda: len(dataset))
+        pairs = stamp.guard(lambda: record_pairs(zip(repeat(spec), dataset), config))
+        return Opened(spec, identity, pairs, lambda: len(dataset))
 
 
 HUB = HubFormat()

@@ -1,12 +1,13 @@
 """Parquet tables."""
 
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..config import DataConfig
 from ..errors import DataError
-from .columns import row_pairs
+from .columns import record_pairs
 from .format import FileFormat, Pair, first_line
 
 
@@ -18,10 +19,10 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
         rows: Any = Dataset.from_parquet(str(path))
     except Exception as error:  # pyarrow and datasets raise a dozen different types for a damaged file
         raise DataError(f"cannot read {path}: {first_line(error)}") from error
-    return row_pairs(str(path), rows, config)
+    return record_pairs(zip(repeat(str(path)), rows), config)
 
 
-def count(path: Path) -> int:
+def count(path: Path, _: DataConfig) -> int:
     """The number of rows, which is written at the end of the file."""
     import pyarrow as pa
     from pyarrow import parquet

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .scores import sacrebleu_metric, score
+from ...data.cleaning import clean
+from .scores import View, sacrebleu_metric, score
 
 LENGTHS = (0, 10, 20, 40)
 """Where the groups of source lengths begin, in words; in characters four times as many where words have no spaces."""
@@ -38,12 +39,15 @@ class Group:
 
 def sentence_chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """chrF of each sentence, 0 to 100."""
-    metric = sacrebleu_metric("chrf", references)
-    return [metric.sentence_score(output, list(refs)).score for output, refs in zip(outputs, references, strict=True)]
+    seen = View("chrf", references)
+    metric = sacrebleu_metric("chrf", seen.tokenizer)
+    pairs = zip(seen.texts(outputs), seen.all_references(references), strict=True)
+    return [metric.sentence_score(output, refs).score for output, refs in pairs]
 
 
 def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Group]:
     """Scores of the sentences in groups of similar source length; groups too small for a score are left out."""
+    sources = list(map(clean, sources))
     spaces = sum(text.count(" ") for text in sources)
     words = spaces >= len(sources)
     lengths = [len(text.split()) if words else len(text) for text in sources]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .scores import reference_streams, sacrebleu_metric
+from .scores import View, reference_streams, sacrebleu_metric
 
 TESTED = ("bleu", "chrf", "ter")
 """Metrics for which there is a test."""
@@ -20,7 +20,7 @@ class Comparison:
         margins: Half the width of the 95 % confidence interval of each value.
         p_values: Of each set but the first: how likely so large a difference from the first one is, if neither is
             better.
-        signature: sacreBLEU's, with the number of samples and the seed.
+        signature: sacreBLEU's, with the number of samples and the seed; and how the text was seen.
     """
 
     name: str
@@ -50,9 +50,11 @@ def compare(
         raise ValueError(f"there is a test for {', '.join(TESTED)}, but not for {name!r}")
     if any(len(one) != len(references) for one in outputs):
         raise ValueError(f"{[len(one) for one in outputs]} outputs, but {len(references)} references")
-    systems: Any = [(str(number), list(one)) for number, one in enumerate(outputs)]
-    metrics = {name: sacrebleu_metric(name, references)}
-    test: Any = PairedTest(systems, metrics, reference_streams(references), test_type="bs", n_samples=samples)
+    seen = View(name, references)
+    systems: Any = [(str(number), seen.texts(one)) for number, one in enumerate(outputs)]
+    metrics = {name: sacrebleu_metric(name, seen.tokenizer)}
+    streams = reference_streams(seen.all_references(references))
+    test: Any = PairedTest(systems, metrics, streams, test_type="bs", n_samples=samples)
     signatures, found = test()
     (title,) = signatures
     results = found[title]
@@ -62,5 +64,5 @@ def compare(
         margins=[float(one.ci) for one in results],
         # sacreBLEU counts what differs by more: where nothing differs, it would find the smallest p of all.
         p_values=[1.0 if one.score == results[0].score else float(one.p_value) for one in results[1:]],
-        signature=str(signatures[title]),
+        signature=str(signatures[title]) + seen.note,
     )

@@ -1,9 +1,9 @@
 """What a run directory holds, for `tfm info`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...data.errors import ModelError
-from ...data.tokenizer import Tokenizer
 from ..export.limits import why_not_exportable
 from ..model.config import ModelConfig, unknown
 from ..training.progress import Progress
@@ -44,7 +44,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
-        "repair": _repair(description, tokenizer) if description.purpose == "translator" else None,
+        "repair": _repair(description, tokenizer.carried) if description.purpose == "translator" else None,
         "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
         "training": {
             "step": progress.step,
@@ -69,10 +69,10 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     }
 
 
-def _repair(description: ModelDescription, tokenizer: Tokenizer) -> str:
+def _repair(description: ModelDescription, carried: Iterable[str]) -> str:
     """What is searched for once more, and why."""
-    carried = sorted(tokenizer.placeholders.carried) if tokenizer.has_placeholders else []
-    return f"loops {description.corpus_facts().remark}; placeholders {', '.join(carried) or 'none'} carried through"
+    kinds = ", ".join(sorted(carried)) or "none"
+    return f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}"
 
 
 def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:

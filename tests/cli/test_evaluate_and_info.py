@@ -1,12 +1,13 @@
 """`tfm evaluate` scores what `tfm translate` gives; `tfm info` describes a run."""
 
+import gzip
 import json
 import re
 from pathlib import Path
 
 import pytest
 import sacrebleu
-from helpers.command import Tfm, error_of, records, write_lines
+from helpers.command import TINY_FLAGS, Tfm, error_of, records, write_lines
 
 COLORS, ANIMALS = ["red", "green", "blue"], ["cat", "dog", "bird"]
 
@@ -56,7 +57,7 @@ def test_several_references_in_a_tsv(tfm: Tfm, corpus: Path, tiny_run: Path) -> 
     write_lines(corpus / "refs.tsv", [f"something else\t{line}" for line in hypotheses[:-1]])
     flags = ["--src", "dev.en", "--tgt", "refs.tsv", "--beam-size", 1, "--metric", "exact", "--json"]
     done = tfm("evaluate", "--run", tiny_run, *flags)
-    assert json.loads(done.stdout)["scores"]["exact"] == 100.0
+    assert json.loads(done.stdout)["scores"]["exact"] == pytest.approx(100 * sum(map(bool, hypotheses)) / 20)
 
 
 def test_wrong_use(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
@@ -158,6 +159,114 @@ def test_lines_are_those_of_the_file(tfm: Tfm, tmp_path: Path, tiny_run: Path) -
         done = tfm("evaluate", "--run", tiny_run, "--data", "gap.tsv", *named, *flags, "--report", "each.jsonl")
         assert done.returncode == 0, error_of(done)
         assert sorted(row["line"] for row in records(tmp_path / "each.jsonl")) == [1, 3]
+
+
+@pytest.fixture(scope="module")
+def other_run(forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[str, str]]) -> Path:
+    """Another run, with another vocabulary."""
+    folder = tmp_path_factory.mktemp("other")
+    write_lines(folder / "train.tsv", ["\t".join(pair) for pair in sentences[30:]])
+    flags = [*TINY_FLAGS, "--set", "tokenizer.vocab_size=300", "--seed", 3]
+    done = forked("train", "--data", "train.tsv", "--max-steps", 30, "--run", "other", *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "other"
+
+
+def test_two_runs_are_compared_as_two_files_of_outputs(tfm: Tfm, corpus: Path, tiny_run: Path, other_run: Path) -> None:
+    flags = ["--src", "dev.en", "--tgt", "dev.de", "--metric", "bleu", "--metric", "chrf", "--worst", 1]
+    runs = [tiny_run, other_run]
+    for name, run in zip(("one", "other"), runs, strict=True):
+        done = tfm("translate", "--run", run, "--input", "dev.en", "--output", name, "--beam-size", 2)
+        assert done.returncode == 0, error_of(done)
+    assert (corpus / "one").read_text() != (corpus / "other").read_text()
+    by_run = ["evaluate", *(flag for run in runs for flag in ("--run", run)), *flags, "--beam-size", 2]
+    done = tfm(*by_run, "--report", "runs.jsonl")
+    files = tfm("evaluate", "--hyp", "one", "--hyp", "other", *flags, "--report", "files.jsonl")
+    assert done.returncode == files.returncode == 0, error_of(done)
+    renamed = re.sub(r"\bother\b", str(other_run), re.sub(r"\bone\b", str(tiny_run), files.stdout.decode()))
+    assert done.stdout.decode() == renamed
+    assert records(corpus / "runs.jsonl") == records(corpus / "files.jsonl")
+    told = json.loads(tfm(*by_run, "--json").stdout)
+    assert told["run"] == list(map(str, runs)) and len(told["scores"]["bleu"]["p_values"]) == 1
+    for extra, words in [
+        (["--output", "x"], "--run twice compares two runs; it cannot be combined with --output"),
+        (["--examples", 1], "it cannot be combined with --examples"),
+        (["--metric", "exact"], "--run twice compares by bleu, chrf, ter; there is no test for exact"),
+    ]:
+        refused = tfm("evaluate", "--run", tiny_run, "--run", other_run, *flags[:4], *extra)
+        assert refused.returncode == 2 and words in error_of(refused)
+
+
+def test_no_other_command_takes_two_runs(tfm: Tfm, tiny_run: Path) -> None:
+    for command in ("translate", "check", "info"):
+        refused = tfm(command, "--run", tiny_run, "--run", tiny_run)
+        assert refused.returncode == 2
+        assert f"tfm {command} takes one run, but --run is given 2 times" in error_of(refused)
+
+
+def exact(tfm: Tfm, *arguments: object) -> tuple[float, int, str]:
+    """The share of exact matches of `hyp`, in per cent; of how many; and what was said."""
+    done = tfm("evaluate", "--hyp", "hyp", *arguments, "--metric", "exact", "--json")
+    assert done.returncode == 0, error_of(done)
+    told = json.loads(done.stdout)
+    return told["scores"]["exact"]["values"][0], told["sentences"], error_of(done)
+
+
+def test_what_is_blank_is_no_reference(tfm: Tfm, tmp_path: Path) -> None:
+    write_lines(tmp_path / "src", ["a", "b", "c", "d"])
+    write_lines(tmp_path / "hyp", ["", "two", "three", ""])
+    write_lines(tmp_path / "refs.tsv", ["one\t", "\u200b\tzwei\ttwo", "three\t \t", "\t\t"])
+    write_lines(tmp_path / "first", ["one", "", "three", ""])
+    write_lines(tmp_path / "second", ["", "two", " ", "\u00a0"])
+    (tmp_path / "refs.tsv.gz").write_bytes(gzip.compress((tmp_path / "refs.tsv").read_bytes()))
+    for references in (["refs.tsv"], ["refs.tsv.gz"], ["first", "second"], ["second", "first"], ["first", "refs.tsv"]):
+        tgt = [flag for one in references for flag in ("--tgt", one)]
+        for src in (["--src", "src"], []):
+            share, sentences, said = exact(tfm, *src, *tgt)
+            assert (round(share, 2), sentences) == (66.67, 3), references
+            assert "1 of 4 entries left out: no text on one side" in said
+    write_lines(tmp_path / "blank", ["", " ", "", ""])
+    done = tfm("evaluate", "--hyp", "hyp", "--src", "src", "--tgt", "blank")
+    assert done.returncode == 3 and "no pair with a text on both sides" in error_of(done)
+
+
+def test_several_files_of_references_of_one_source_or_one_test_set_after_the_other(tfm: Tfm, tmp_path: Path) -> None:
+    write_lines(tmp_path / "src", ["a", "b"])
+    write_lines(tmp_path / "hyp", ["one", "zwei"])
+    write_lines(tmp_path / "first", ["one", "two"])
+    write_lines(tmp_path / "second", ["eins", "zwei"])
+    tgt = ["--tgt", "first", "--tgt", "second"]
+    assert exact(tfm, "--src", "src", *tgt)[:2] == (100, 2)
+    assert exact(tfm, *tgt)[:2] == (100, 2)
+    write_lines(tmp_path / "hyp", ["one", "two", "one", "two"])
+    assert exact(tfm, "--src", "src", "--src", "src", *tgt)[:2] == (50, 4)
+    write_lines(tmp_path / "short", ["one"])
+    for arguments, code, words in [
+        (["--src", "src"] * 3 + tgt, 2, "--src names 3 files and --tgt 2; give one --tgt for each --src, or one"),
+        (["--src", "src", "--tgt", "first", "--tgt", "short"], 3, "src has 2 lines and short 1"),
+    ]:
+        done = tfm("evaluate", "--hyp", "hyp", *arguments)
+        assert done.returncode == code and words in error_of(done), error_of(done)
+
+
+def test_lines_that_are_left_out_keep_their_place_in_the_output(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
+    lines = (corpus / "dev.de").read_text(encoding="utf-8").splitlines()
+    write_lines(corpus / "gap.de", [*lines[:3], "", *lines[4:]])
+    flags = ["--run", tiny_run, "--src", "dev.en", "--beam-size", 1]
+    for name in ("dev.de", "gap.de"):
+        assert tfm("evaluate", *flags, "--tgt", name, "--output", f"out-{name}").returncode == 0
+    whole, gap = ((corpus / f"out-{name}").read_text().split("\n") for name in ("dev.de", "gap.de"))
+    assert gap == [*whole[:3], "", *whole[4:]]
+
+
+def test_ter_of_a_script_without_spaces_is_refused_before_anything_is_translated(
+    tfm: Tfm, corpus: Path, tiny_run: Path
+) -> None:
+    write_lines(corpus / "thai", ["แมวนอนบนเสื่อ"] * 20)
+    for by in (["--run", tiny_run], ["--hyp", "thai"]):
+        done = tfm("evaluate", *by, "--src", "dev.en", "--tgt", "thai", "--metric", "ter")
+        assert done.returncode == 2 and "ter counts words" in error_of(done)
+        assert "translating" not in error_of(done)
 
 
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from tfm.data.config import DataConfig
+from tfm.data.corpus import open_spec
 from tfm.data.documents import DOCUMENTS, is_document, open_document
 from tfm.data.documents.document import Document, Fields
 from tfm.data.errors import DataError, UsageError
@@ -342,7 +343,7 @@ def test_tsv_fills_the_second_column(write: Write) -> None:
     path = write("a.tsv", "a dog\tein Hund\tx\na cat\t\ty\n\nno tab\n")
     assert filled(path) == "a dog\tein Hund\tx\na cat\tA CAT\ty\n\nno tab\tNO TAB\n"
     assert filled(path, src_column="3", tgt_column="4").startswith("a dog\tein Hund\tx\tX\na cat\t\ty\tY\n")
-    with pytest.raises(UsageError, match="number its columns"):
+    with pytest.raises(DataError, match=r"no columns 'en' and 'de' among 'a dog', 'ein Hund', 'x'; .* number them"):
         opened(path, src_column="en", tgt_column="de")
 
 
@@ -351,7 +352,7 @@ def test_csv_fills_a_column_or_adds_it(write: Write) -> None:
     assert filled(path) == 'id;source;target\n1;"a; b";"A; B"\n2;two words;zwei\n'
     assert filled(path, src_column="source", tgt_column="French").splitlines()[0] == "id;source;target;French"
     assert filled(write("b.csv", "a dog,\na cat,Katze ist da\n")) == "a dog,A DOG\na cat,Katze ist da\n"
-    with pytest.raises(DataError, match="no column 'x'"):
+    with pytest.raises(DataError, match="no columns 'x' and 'target' among 'id', 'source', 'target'"):
         opened(path, src_column="x", tgt_column="target")
 
 
@@ -453,7 +454,51 @@ def test_rows_that_are_not_filled_are_as_they_were(write: Write) -> None:
     assert tsv == "\ufeffone\tONE\r\ntwo\tzwei\r\n"
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.tsv", "a\tb\n"), ("a.csv", "a b,c d\ne f,g h\n")])
-def test_a_column_that_no_row_has(write: Write, name: str, content: str) -> None:
-    with pytest.raises(DataError, match="no row has a text in column 9"):
-        opened(write(name, content), src_column="9", tgt_column="2")
+@pytest.mark.parametrize(("suffix", "separator"), [("tsv", "\t"), ("csv", ",")])
+def test_a_column_that_no_row_has(write: Write, suffix: str, separator: str) -> None:
+    with pytest.raises(DataError, match="no columns '9' and '2' among 'a b', 'c d'"):
+        opened(write(f"a.{suffix}", f"a b{separator}c d\n"), src_column="9", tgt_column="2")
+    with pytest.raises(DataError, match="no row has a text in column 1"):
+        opened(write(f"b.{suffix}", f"src{separator}tgt\n\u200b{separator}\n"))
+
+
+# Tables whose columns are not clear, and what the message lists.
+UNCLEAR = {
+    "unknown.csv": (
+        "Forbidden,Domain,en-GB,de-DE\n,Shop,the cat,die Katze\n,Shop,the old woman,\nTRUE,,the dog,\n",
+        "en-GB",
+    ),
+    "third.csv": ("en,de,note\ncat,Katze,x\ndog,,y\n", "note"),
+    "numbers.csv": ("id,text\n1,a cat\n", "text"),
+    "words.csv": ("Domain,English,German\nShop,the cat,\n", "English"),
+    "unknown.tsv": ("Domain\tEnglish\tGerman\nShop\tthe cat\t\n", "English"),
+    "numbers.tsv": ("1\tthe old cat\tdie alte Katze\n2\tthe dog\t\n", "the old cat"),
+    "third.jsonl": ('{"note": "x", "en": "cat", "de": ""}\n', "note"),
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_unclear_columns_are_refused_with_their_names_as_in_training(write: Write, name: str) -> None:
+    content, listed = UNCLEAR[name]
+    path = write(name, content)
+    for read in (lambda: opened(path), lambda: list(open_spec(str(path), DataConfig()).pairs())):
+        with pytest.raises(DataError, match=f"no columns 'src' and 'tgt' among .*'{listed}'.*; name both, or number"):
+            read()
+
+
+def test_columns_of_a_tsv_are_found_by_name_or_number_and_added(write: Write) -> None:
+    path = write("a.tsv", 'id\tEN\tfr\n1\ta "dog"\t\n2\ta cat\tun chat\n')
+    expected = 'id\tEN\tfr\n1\ta "dog"\tA "DOG"\n2\ta cat\tun chat\n'
+    assert filled(path, src_column="en", tgt_column="fr") == expected
+    assert filled(path, src_column="2", tgt_column="3") == expected
+    assert filled(path, src_column="en", tgt_column="it") == expected.replace("fr", "fr\tit").replace(
+        'A "DOG"', '\tA "DOG"'
+    ).replace("un chat", "un chat\tA CAT")
+    assert "the first row taken for a header: 'id', 'EN', 'fr'; source in column 2" in opened(path, "en", "fr").remark
+    assert filled(write("b.tsv", "source\na dog\n")) == "source\ttarget\na dog\tA DOG\n"
+
+
+def test_a_target_with_nothing_but_invisible_characters_is_empty(write: Write) -> None:
+    assert filled(write("a.tsv", "a dog\t\u200b\u00a0\n")) == "a dog\tA DOG\n"
+    assert filled(write("a.csv", "src,tgt\na dog,\u00a0\n")) == "src,tgt\na dog,A DOG\n"
+    assert '"A DOG"' in filled(write("a.jsonl", '{"src": "a dog", "tgt": "\u00a0"}\n'))

@@ -29,7 +29,7 @@ LINES = st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclu
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    return list(iter_raw_lines(io.BytesIO(content)))
+    return list(iter_raw_lines(io.BytesIO(content), "it"))
 
 
 @settings(deadline=None, max_examples=200)
@@ -88,6 +88,23 @@ def test_damaged_archives_are_refused(write: Write, suffix: str, damage: str) ->
         path = write("a.txt", bytes(damaged))
         with pytest.raises(DataError, match=r"a\.txt"):
             list(read_lines(path))
+
+
+@pytest.mark.parametrize("content", [b"one\rtwo", b"one\rtwo\r", b"\xef\xbb\xbfone\r\rtwo\r", b"a line\r" * 400_000])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+def test_line_ends_of_old_macs_are_named_with_their_cure(
+    write: Write, content: bytes, pack: Callable[[bytes], bytes]
+) -> None:
+    path = write("a.txt", pack(content))
+    with pytest.raises(DataError, match=r"a\.txt has the line ends of old Macs .*tr '\\r' '\\n'"):
+        list(read_lines(path))
+
+
+def test_a_stray_cr_is_no_line_end(write: Write) -> None:
+    for content in (b"one\r", b"one\rtwo\n", b"one\rtwo\nthree", b"x" * 2_000_000 + b"\r"):
+        assert len(list(read_lines(write("a.txt", content)))) == content.count(b"\n") + (content[-1:] != b"\n")
+    (cut,) = read_lines(write("long.txt", b"word " * 1000 + b"\r" + b"word " * 400_000))
+    assert cut is not None and cut.startswith("word word")
 
 
 def test_invalid_utf8_names_file_line_and_byte(write: Write) -> None:

@@ -9,7 +9,7 @@ from helpers.tables import pairs_of
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
 from tfm.data.errors import DataError
-from tfm.data.formats.csv import DELIMITERS
+from tfm.data.formats.columns import DELIMITERS
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -66,7 +66,9 @@ def test_without_a_header_the_first_row_is_a_pair(write: Write) -> None:
     (remark,) = open_spec(str(path), DataConfig()).remarks
     assert "fields between semicolons, no header: the first row taken for a pair" in remark
     three = write("b.csv", "1;Good morning.;Guten Morgen.\n2;Good night.;Gute Nacht.\n")
-    with pytest.raises(DataError, match=r"no columns 'src' and 'tgt' among '1', '2', '3'; name both: --src-column"):
+    with pytest.raises(
+        DataError, match=r"no columns 'src' and 'tgt' among '1', 'Good morning\.', .*; name both, or number"
+    ):
         pairs_of(three)
     assert pairs_of(three, DataConfig(src_column="3", tgt_column="2"))[1] == ("Gute Nacht.", "Good night.")
 

@@ -1,5 +1,7 @@
 """Scores: sacreBLEU's where they are sacreBLEU's, and ours by hand."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +9,13 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from tfm.data.cleaning import clean
+from tfm.data.errors import UsageError
 from tfm.seq2seq.evaluation.scores import (
-    COMPARED_EXACTLY,
+    CLEANED,
     METRICS,
     bleu_tokenizer,
+    check_metrics,
     edit_distance,
     score,
     word_error_rate,
@@ -31,7 +36,7 @@ def test_sacrebleu_scores_are_those_of_sacrebleu(name: str, streams: list[list[s
     found = score(name, HYPOTHESES, [list(refs) for refs in zip(*streams, strict=True)])
     assert found.name == name
     assert found.value == expected.score
-    assert found.signature == str(metric.get_signature())
+    assert found.signature == str(metric.get_signature()) + CLEANED
     assert f"nrefs:{len(streams)}" in found.signature
     assert "version:" in found.signature
     assert 0 < found.value < 100
@@ -55,13 +60,28 @@ def test_every_score_says_how_it_came_about(name: str) -> None:
     assert score(name, HYPOTHESES, [[reference] for reference in FIRST]).signature
 
 
-def test_every_metric_is_sacrebleus_or_compares_cleaned_references() -> None:
-    """A metric that compares strings itself has to be in COMPARED_EXACTLY, for outputs are always cleaned."""
-    assert sorted([*SACREBLEU, *COMPARED_EXACTLY]) == sorted(METRICS)
+TEXTS = [
+    "Die Frau hört schöne Lieder.",
+    "Où est la forêt\u00a0? Là-bas, près du château.",
+    "Zwei Häuser über\u200bqueren",
+]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_text_has_one_score_composed_or_not(name: str) -> None:
+    """And with white space of any kind, and with invisible characters in it."""
+    decomposed = [f" {unicodedata.normalize('NFD', text)}\u00ad  " for text in TEXTS]
+    perfect = 0 if name in ("ter", "wer") else 100
+    for one, other in ((TEXTS, decomposed), (decomposed, TEXTS)):
+        found = score(name, one, [[text] for text in other])
+        assert found.value == pytest.approx(perfect) and found.signature.endswith(CLEANED)
+        rough = [text.replace("e", "x") for text in TEXTS]
+        composed = score(name, rough, [[text] for text in TEXTS]).value
+        assert score(name, rough, [[text] for text in decomposed]).value == composed
 
 
 def test_exact_is_the_share_of_outputs_equal_to_any_reference() -> None:
-    assert score("exact", ["a b", "c", "d", "E"], [["a b"], ["x", "c"], ["d "], ["e"]]).value == 50
+    assert score("exact", ["a b", "c", "d", "E"], [["a b"], ["x", "c"], ["d."], ["e"]]).value == 50
 
 
 @pytest.mark.parametrize(
@@ -124,6 +144,12 @@ def test_sets_of_different_lengths_are_refused() -> None:
         (["แมวนอนบนเสื่อ"], "char"),
         (["The word 猫 means cat, and this sentence is English."], "13a"),
         (["tfm train を実行すると、モデルが保存されます。"], "char"),
+        (["ラーメンー"], "char"),
+        (["ຂ້ອຍມັກກິນເຂົ້າ"], "char"),
+        (["ខ្ញុំចូលចិត្តអាន"], "char"),
+        (["သူမသည်စာအုပ်ဖတ်သည်။"], "char"),
+        (["བཀྲ་ཤིས་བདེ་ལེགས།"], "char"),
+        (["हिन्दी में लिखा है", "Tôi không biết"], "13a"),
         (["12 : 30", ""], "13a"),
         ([], "13a"),
     ],
@@ -136,3 +162,33 @@ def test_a_sentence_without_spaces_is_not_one_word_to_bleu() -> None:
     found = score("bleu", ["猫はマットの上で寝ています。"], [["犬はマットの上で寝ています。"]])
     assert "tok:char" in found.signature
     assert found.value > 80
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [
+        ("แมวนอนบนเสื่อ", "แมวนอนบนเสือ"),
+        ("猫はマットの上で寝る。", "犬はマットの上で寝ていた。"),
+        ("猫睡在地毯上。", "狗睡在地毯上"),
+        ("ຂ້ອຍ ມັກ ກິນ", "ຂ້ອຍມັກ ກິນເຂົ້າ"),
+        ("ខ្ញុំចូល", "ខ្ញុំចូលចិត្ត"),
+        ("သူမသည်", "သူသည်"),
+        ("བཀྲ་ཤིས།", "བཀྲ་ཤིས་བདེ།"),
+    ],
+)
+def test_without_spaces_between_words_wer_counts_characters(hypothesis: str, reference: str) -> None:
+    characters = [clean(text).replace(" ", "") for text in (hypothesis, reference)]
+    expected = 100 * edit_distance(*characters) / len(characters[1])
+    found = score("wer", [hypothesis], [[reference]])
+    assert found.value == pytest.approx(expected) and "|unit:character" in found.signature
+
+
+def test_ter_is_by_character_in_chinese_and_else_refused_where_words_have_no_spaces() -> None:
+    found = score("ter", ["猫睡在地毯上。"], [["狗睡在地毯上。"]])
+    assert found.value == pytest.approx(100 / 7) and "asian:yes" in found.signature
+    for text in ("แมวนอนบนเสื่อ", "猫はマットの上で寝ています。", "བཀྲ་ཤིས་བདེ་ལེགས།"):
+        with pytest.raises(UsageError, match="ter counts words, which the references do not separate"):
+            score("ter", ["x"], [[text]])
+        with pytest.raises(UsageError, match="ter counts words"):
+            check_metrics(["bleu", "ter"], [[text]])
+    check_metrics(METRICS, [["the cat"], ["猫"]])

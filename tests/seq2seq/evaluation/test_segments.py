@@ -1,5 +1,7 @@
 """Scores of single sentences, and of sentences of similar length."""
 
+import unicodedata
+
 import pytest
 import sacrebleu
 
@@ -23,6 +25,18 @@ def test_groups_have_all_sentences_of_their_length_and_their_scores() -> None:
     rows = [i for i, source in enumerate(sources) if 11 <= len(source.split()) <= 20]
     expected = score("bleu", [outputs[i] for i in rows], [references[i] for i in rows]).value
     assert groups[1].bleu == expected and str(groups[3]).startswith("41 and more words: 20 sentences, BLEU ")
+
+
+def test_sentences_and_groups_have_one_score_composed_or_not() -> None:
+    texts = [f"schöne Häuser über {n} Flüssen" for n in range(12)]
+    decomposed = [unicodedata.normalize("NFD", text) for text in texts]
+    assert sentence_chrf(decomposed, [[text] for text in texts]) == pytest.approx([100] * 12)
+    groups = by_length(texts, texts, [[text] for text in texts])
+    assert by_length(decomposed, decomposed, [[text] for text in texts]) == groups
+    unspaced = ["ö" * 30] * 12
+    assert by_length([unicodedata.normalize("NFD", text) for text in unspaced], texts, [[text] for text in texts]) == (
+        by_length(unspaced, texts, [[text] for text in texts])
+    )
 
 
 def test_sentences_without_spaces_are_measured_in_characters() -> None:

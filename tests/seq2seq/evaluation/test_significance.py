@@ -1,10 +1,11 @@
 """Paired bootstrap resampling."""
 
 import random
+import unicodedata
 
 import pytest
 
-from tfm.seq2seq.evaluation.scores import score
+from tfm.seq2seq.evaluation.scores import CLEANED, score
 from tfm.seq2seq.evaluation.significance import compare
 
 WORDS = ["a", "cat", "dog", "sees", "has", "red", "blue", "big", "house", "man", "woman", "tree"]
@@ -46,6 +47,14 @@ def test_the_interval_has_the_share_of_test_sets_that_it_says(references: list[s
         found = compare("bleu", [side, side], [[text] for _, text in sample], samples=200)
         inside += abs(found.values[0] - true) <= found.margins[0]
     assert 34 <= inside <= 40
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
+def test_equal_text_does_not_differ_composed_or_not(name: str) -> None:
+    texts = [f"schöne Häuser über {n} Flüssen" for n in range(30)]
+    decomposed = [unicodedata.normalize("NFD", text) for text in texts]
+    found = compare(name, [texts, decomposed], [[text] for text in texts], samples=50)
+    assert found.values[0] == found.values[1] and found.p_values == [1.0] and found.signature.endswith(CLEANED)
 
 
 def test_wrong_use() -> None:
