@@ -230,7 +230,7 @@ class Leader:
         if self.progress.stopped_early:
             reason = "validation had stopped improving"
         elif self.plan.told_to_finish:
-            reason = "its learning rate was made to fall to its end here"
+            reason = "it was told to finish here, or its time was short"
         elif self.progress.falling_since:
             reason = "its learning rate has fallen to its end"
         elif same_up_to(step, config, planned, 2 * step):

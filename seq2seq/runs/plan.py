@@ -109,7 +109,7 @@ class Plan:
             UsageError: Another length than the one that has already shaped the schedule.
         """
         if (decided := self._finishing.latest()) is not None:
-            self._reporter.say(f"{self._run} has been decided to end at step {decided.until:,} (finish.json)")
+            self._reporter.say(f"{self._run} was told to finish: it ends at step {decided.until:,} (finish.json)")
         self._obey(step)
         if self.told_to_finish:
             return

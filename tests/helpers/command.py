@@ -20,6 +20,7 @@ TINY_FLAGS = [
     *("--set", "model.max_seq_len=32"),
     *("--set", "tokenizer.vocab_size=320"),
     *("--set", "training.max_tokens_per_batch=256"),
+    *("--set", "training.warmup_steps=100"),  # so that a run of few updates may become longer: all are warm-up
     *("--set", "training.validate_every=10"),
     *("--set", "training.checkpoint_every=5"),
     *("--set", "training.log_every=5"),

@@ -195,7 +195,7 @@ def test_a_run_told_to_finish_and_stopped_goes_on_bit_for_bit(train_tiny: Any, t
                 shutil.rmtree(checkpoint)
         assert train_tiny(stopped, max_steps=30).step == 18
         assert fingerprint(stopped, 18) == whole
-    assert "its learning rate was made to fall to its end here" in train_tiny(run, max_steps=30).how_to_go_on
+    assert "it was told to finish here" in train_tiny(run, max_steps=30).how_to_go_on
 
 
 def test_the_process_that_trains_is_told(train_tiny: Any, configure: Any, tmp_path: Path) -> None:
