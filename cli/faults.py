@@ -1,4 +1,4 @@
-"""What is wrong with translations: placeholders, terms, text that the vocabulary lacks. Said when all is translated."""
+"""What is wrong with translations: placeholders, numbers, terms, unknown text. Said when all is translated."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ class Faults:
         self._place = place
         self._found: dict[str, list[str]] = {
             "with other placeholders than the source": [],
+            "with other numbers than the source": [],
             "without a term of the glossary": [],
             "of text that the vocabulary does not know": [],
         }
@@ -38,11 +39,13 @@ class Faults:
         """
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
-            different = str(Differences(one.lost, one.added, one.glued))
-            unknown = one.unknown and f"{in_short(one.unknown, ' ')} ({100 * one.unknown_share:.0f} % of it)"
-            for faults, what in zip(
-                self._found.values(), (different, in_short(one.missed, ", "), unknown), strict=True
-            ):
+            whats = (
+                str(Differences(one.lost, one.added, one.glued)),
+                str(one.numbers),
+                in_short(one.missed, ", "),
+                one.unknown and f"{in_short(one.unknown, ' ')} ({100 * one.unknown_share:.0f} % of it)",
+            )
+            for faults, what in zip(self._found.values(), whats, strict=True):
                 if what:
                     faults.append(f"{place} {what}")
 

@@ -155,6 +155,7 @@ def _print(result: TestResult) -> None:
         "repeated themselves": result.looped,
         "searched for once more and replaced": result.repaired,
         "written anew for a term of the glossary": result.constrained,
+        "with other numbers than the source": result.numbers,
         "of text that the vocabulary does not know": result.unknown,
     }
     for what, count in counts.items():
@@ -195,5 +196,6 @@ def _as_dict(result: TestResult) -> dict[str, Any]:
         "looped": result.looped,
         "repaired": result.repaired,
         "constrained": result.constrained,
+        "numbers": result.numbers,
         "unknown": result.unknown,
     }

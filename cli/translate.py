@@ -262,4 +262,6 @@ def _as_json(text: str, translation: "Translation") -> str:
         record["alternatives"] = [fields(one) for one in translation.alternatives]
     names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "looped", "repaired", "constrained")
     record |= {name: value for name in names if (value := getattr(translation, name))}
+    if translation.numbers:
+        record["numbers"] = {"lost": translation.numbers.lost, "added": translation.numbers.added}
     return json_line(record)

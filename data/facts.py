@@ -1,10 +1,11 @@
-"""What is usual in a corpus: whether right text repeats itself, and what becomes of lines without letters."""
+"""What is usual in a corpus: whether right text repeats itself, what becomes of numbers and letterless lines."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from .loops import is_loop
-from .placeholders import CARRIED_SHARE, MIN_PAIRS, Pair, has_words
+from .numbers import differences_in_numbers, numbers
+from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
 
 SAMPLE = 5_000
 """Most training pairs that are looked at."""
@@ -21,12 +22,16 @@ class CorpusFacts:
         loops: How many of their targets repeat themselves, see `loops.is_loop`.
         letterless: How many of their sources have no letters.
         unchanged: How many of these have the same text as target.
+        numbered: How many of their sources have numbers.
+        same_numbers: How many of these have targets with the same numbers.
     """
 
     pairs: int = 0
     loops: int = 0
     letterless: int = 0
     unchanged: int = 0
+    numbered: int = 0
+    same_numbers: int = 0
 
     @property
     def loops_are_faults(self) -> bool:
@@ -37,6 +42,11 @@ class CorpusFacts:
     def keeps_letterless(self) -> bool:
         """Whether a line without letters is its own translation: unless the corpus shows that it is not."""
         return self.letterless < MIN_PAIRS or self.unchanged >= CARRIED_SHARE * self.letterless
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether other numbers in a translation are a fault: unless the corpus spells or changes them."""
+        return self.numbered < MIN_PAIRS or self.same_numbers >= TEXT_SHARE * self.numbered
 
     @property
     def remark(self) -> str:
@@ -53,9 +63,12 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
         placeholder_kinds: Placeholders whose letters do not count as letters.
     """
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
+    numbered = [pair for pair in pairs if numbers(pair[0])]
     return CorpusFacts(
         pairs=len(pairs),
         loops=sum(is_loop(tgt, src) for src, tgt in pairs),
         letterless=len(letterless),
         unchanged=sum(src == tgt for src, tgt in letterless),
+        numbered=len(numbered),
+        same_numbers=sum(not any(differences_in_numbers(*pair)) for pair in numbered),
     )

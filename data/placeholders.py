@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 from zlib import crc32
 
+import regex
+
 from .cleaning import clean
 from .scripts import UNSPACED
 
@@ -62,7 +64,7 @@ _PLACEHOLDER = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in
 
 _LETTER = rf"(?:(?!{UNSPACED})[^\W_])"
 """A letter or digit of a script that puts spaces between words."""
-_LETTER_START, _LETTER_END = re.compile(_LETTER), re.compile(f"{_LETTER}$")
+_LETTER_START, _LETTER_END = regex.compile(_LETTER), regex.compile(f"{_LETTER}$")
 _HINT = re.compile(r"[%{<&`|\\@]|://|www\.")
 """Each placeholder has one of these: most texts are seen to have none at once."""
 
@@ -120,8 +122,8 @@ class Masked:
         text = _SYMBOL.sub(lambda match: match[0] if match[0] in self.values else "", text)
         for symbol in self.values:
             for place in (f"(?<={_LETTER})(?={symbol})", f"(?<={symbol})(?={_LETTER})"):
-                if not re.search(place, self.text):
-                    text = re.sub(place, " ", text)
+                if not regex.search(place, self.text):
+                    text = regex.sub(place, " ", text)
         text = _TWO_SYMBOLS.sub(self._apart, text)
         return text.translate({ord(symbol): value for symbol, value in self.values.items()})
 

@@ -2,9 +2,9 @@
 
 import re
 
-UNSPACED = r"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-"""A letter of a script that puts no spaces between words, as a regular expression: Thai, Lao, Tibetan, Burmese, Khmer,
-Japanese, Chinese."""
+UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
+"""A letter of a script without spaces, for the library `regex`. SA are the scripts of South East Asia, for which line
+breaks need a dictionary."""
 _WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import regex
 
+from .scripts import UNSPACED
+
 _KATAKANA = r"[\p{Katakana}ー]"
-_UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
-"""Letters of scripts without spaces. SA are those of South East Asia, for which line breaks need a dictionary."""
 _INSIDE = rf"""
-      (?<= \w) (?= \w) (?<! {_UNSPACED}) (?! {_UNSPACED})
+      (?<= \w) (?= \w) (?<! {UNSPACED}) (?! {UNSPACED})
     | (?<= {_KATAKANA}) (?= {_KATAKANA})
     | (?= [\p{{M}}\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\p{{Join_Control}}])
     | (?= \p{{InSC=Vowel_Dependent}}) (?! \p{{Logical_Order_Exception}})
@@ -41,7 +41,7 @@ _BEGIN = regex.compile(
     regex.VERBOSE | regex.IGNORECASE | regex.V1,
 )
 _END = regex.compile(rf"(?! {_INSIDE} ) (?! ['’] t \b )", regex.VERBOSE | regex.IGNORECASE | regex.V1)
-_BEGINS_UNSPACED = regex.compile(rf"{_UNSPACED}|\p{{Tibetan}}")
+_BEGINS_UNSPACED = regex.compile(rf"{UNSPACED}|\p{{Tibetan}}")
 
 
 def begins_word(text: str, place: int) -> bool:

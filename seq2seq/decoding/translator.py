@@ -22,8 +22,9 @@ from ...data.errors import DataError
 from ...data.facts import CorpusFacts
 from ...data.glossary import Glossary, missed
 from ...data.loops import MIN_LETTERS, is_loop
+from ...data.numbers import differences_in_numbers
 from ...data.padding import pad_sources
-from ...data.placeholders import SYMBOLS, Masked, differences, has_words
+from ...data.placeholders import SYMBOLS, Differences, Masked, differences, has_words
 from ...data.sentences import check_texts, join_texts, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
@@ -63,6 +64,7 @@ class Translation:
             drawn.
         lost, added, glued: Placeholders such as `%s` that the source has and the output has not; that the output has
             and the source has not; that touch a letter in the output alone.
+        numbers: Those that the source has and the output has not, and the other way round. A hint: one may be a word.
         missed: Translations of a glossary's terms that it should have, and has not.
         unknown: What the vocabulary does not know of the source: characters, or words of a word vocabulary.
         unknown_share: The share of the source's characters that this is, from 0 to 1; white space does not count.
@@ -80,6 +82,7 @@ class Translation:
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     glued: tuple[str, ...] = ()
+    numbers: Differences = field(default_factory=Differences)
     missed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     unknown_share: float = 0.0
@@ -359,9 +362,10 @@ class Translator:
 
     def _is_better(self, second: _Part, first: _Part) -> bool:
         """Whether a second output may take the place of the first: it says something and ends, it has what the first
-        has of placeholders and terms, and it is not much less likely."""
+        has of placeholders, terms and numbers, and it is not much less likely."""
         lost = (_symbols(first.ids) & _symbols(first.best.ids)) - _symbols(second.best.ids)
-        keeps = not lost and len(self._missed(second)) <= len(self._missed(first))
+        numbers, before = (self._numbers(first.text, self._output(one)).lost for one in (second, first))
+        keeps = not lost and len(self._missed(second)) <= len(self._missed(first)) and len(numbers) <= len(before)
         speaks = second.ends and self._output(second)
         return bool(speaks) and keeps and second.log_prob_per_token >= first.log_prob_per_token - MARGIN
 
@@ -465,6 +469,7 @@ class Translator:
             lost=different.lost,
             added=different.added,
             glued=different.glued,
+            numbers=self._numbers(source, best.text),
             missed=missed([term for part in job.parts for term in part.terms], best.text),
             unknown=unknown,
             unknown_share=share,
@@ -472,6 +477,11 @@ class Translator:
             repaired=job.repaired,
             constrained=job.constrained,
         )
+
+    def _numbers(self, source: str, text: str) -> Differences:
+        if not self.facts.keeps_numbers:
+            return Differences()
+        return Differences(*map(tuple, differences_in_numbers(source, text)))
 
     def _detokenized(self, parts: list[Hypothesis], masked: Masked) -> Translation:
         """The hypotheses of a text's parts, joined."""

@@ -48,6 +48,7 @@ class TestResult:
         looped: Outputs that repeated themselves.
         repaired: Outputs that a second search found, for a loop or a lost placeholder.
         constrained: Outputs that a second search found, for a term of the glossary.
+        numbers: Outputs with other numbers than the source.
         unknown: Sources with text that the vocabulary does not know.
     """
 
@@ -66,6 +67,7 @@ class TestResult:
     looped: int
     repaired: int
     constrained: int
+    numbers: int
     unknown: int
     confidences: list[float]
     chrf: list[float]
@@ -137,6 +139,7 @@ def evaluate_set(
         looped=sum(one.looped for one in found),
         repaired=sum(one.repaired for one in found),
         constrained=sum(one.constrained for one in found),
+        numbers=sum(bool(one.numbers) for one in found),
         unknown=sum(bool(one.unknown) for one in found),
         confidences=[one.confidence for one in found],
         chrf=sentence_chrf(outputs, references),

@@ -26,6 +26,13 @@ def test_a_line_without_letters_is_its_own_translation_unless_the_corpus_shows_o
     assert look_at([("%s", "%s")] * 30, {"tag"}).letterless == 0
 
 
+def test_other_numbers_are_a_fault_unless_the_corpus_spells_them() -> None:
+    kept, spelt = ("3 cats", "3 chats"), ("3 cats", "trois chats")
+    assert look_at([kept] * 10 + [spelt] * 10, KINDS).keeps_numbers
+    assert not look_at([kept] * 9 + [spelt] * 11, KINDS).keeps_numbers
+    assert look_at([spelt] * 19, KINDS).keeps_numbers, "too few to show it"
+
+
 @given(st.lists(st.tuples(st.sampled_from(["a", "1", "?", "%s"]), st.sampled_from(["a", "1", "?"]))))
 def test_counts(pairs: list[tuple[str, str]]) -> None:
     facts = look_at(pairs, KINDS)
