@@ -176,7 +176,7 @@ class Progress:
 
     def _changed(self, previous: int, token: int) -> "Progress | None":
         found = dict.fromkeys(new for reading in self.readings for new in self._after(reading, previous, token))
-        kept = [one for one in found if not any(_is_no_better(one, other) for other in found)]
+        kept = [one for one in found if not any(self._is_no_better(one, other) for other in found)]
         kept.sort(key=lambda one: (one.begun is not None, -self._tokens(one)))
         readings = tuple(kept[:MAX_READINGS])
         if readings and readings not in self.known:
@@ -216,7 +216,17 @@ class Progress:
     def _tokens(self, reading: Reading) -> int:
         return sum(self.phrases[number].longest for number in reading.seen) - len(reading.rest)
 
+    def _is_no_better(self, one: Reading, other: Reading) -> bool:
+        """Whether a reading can do nothing that another one, which lacks fewer phrases, cannot do as well.
 
-def _is_no_better(one: Reading, other: Reading) -> bool:
-    """Whether a reading can do nothing that another one, which lacks fewer phrases, cannot do as well."""
-    return one[1:] == other[1:] and one.met < other.met
+        A phrase that it lacks may be the only place for one of `only_in_phrases` that is still to come.
+        """
+        return (
+            one[1:] == other[1:]
+            and one.met < other.met
+            and not any(
+                self.only_in_phrases.intersection(spelling.tokens)
+                for number in other.met - one.met
+                for spelling in self.phrases[number].spellings
+            )
+        )
