@@ -41,7 +41,7 @@ MAX_READINGS = 16
 """Most ways to see phrases in one hypothesis that are kept in mind; more than one or two are rare."""
 
 
-class _Reading(NamedTuple):
+class Reading(NamedTuple):
     """One way to see phrases in a hypothesis, at different places each.
 
     Attributes:
@@ -80,8 +80,8 @@ class Progress:
 
     phrases: tuple[Phrase, ...]
     only_in_phrases: frozenset[int] = frozenset()
-    readings: tuple[_Reading, ...] = (_Reading(),)
-    known: dict[tuple[_Reading, ...], "Progress"] = field(default_factory=dict, compare=False, repr=False)
+    readings: tuple[Reading, ...] = (Reading(),)
+    known: dict[tuple[Reading, ...], "Progress"] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def tokens(self) -> int:
@@ -176,14 +176,14 @@ class Progress:
 
     def _changed(self, previous: int, token: int) -> "Progress | None":
         found = dict.fromkeys(new for reading in self.readings for new in self._after(reading, previous, token))
-        kept = [one for one in found if not any(_is_no_better(one, other) for other in found)]
+        kept = [one for one in found if not any(self._is_no_better(one, other) for other in found)]
         kept.sort(key=lambda one: (one.begun is not None, -self._tokens(one)))
         readings = tuple(kept[:MAX_READINGS])
         if readings and readings not in self.known:
             self.known[readings] = replace(self, readings=readings)
         return self.known[readings] if readings else None
 
-    def _after(self, reading: _Reading, previous: int, token: int) -> Iterator[_Reading]:
+    def _after(self, reading: Reading, previous: int, token: int) -> Iterator[Reading]:
         """What a reading becomes, the phrase begun apart: another reading is without it."""
         if reading.rest:
             if reading.rest[0] == token:
@@ -192,31 +192,41 @@ class Progress:
         if reading.begun is not None:
             if reading.spelling.before is not None and token not in reading.spelling.before:
                 return
-            reading = _Reading(reading.met | {reading.begun})
+            reading = Reading(reading.met | {reading.begun})
         if token not in self.only_in_phrases:
             yield reading
         for number, spelling in self._unmet(reading):
             if spelling.tokens[0] == token and spelling.may_follow(previous):
                 yield self._with(reading, number, spelling, 1)
 
-    def _with(self, reading: _Reading, number: int | None, spelling: Spelling, come: int) -> _Reading:
+    def _with(self, reading: Reading, number: int | None, spelling: Spelling, come: int) -> Reading:
         assert number is not None
         if come == len(spelling.tokens) and spelling.before is None:
-            return _Reading(reading.met | {number})
-        return _Reading(reading.met, number, spelling, come)
+            return Reading(reading.met | {number})
+        return Reading(reading.met, number, spelling, come)
 
-    def _unmet(self, reading: _Reading) -> Iterator[tuple[int, Spelling]]:
+    def _unmet(self, reading: Reading) -> Iterator[tuple[int, Spelling]]:
         """The spellings of the phrases that a reading lacks, of equal phrases one."""
         open_phrases = {phrase: number for number, phrase in self._unseen(reading)}
         return ((number, spelling) for phrase, number in open_phrases.items() for spelling in phrase.spellings)
 
-    def _unseen(self, reading: _Reading) -> Iterator[tuple[int, Phrase]]:
+    def _unseen(self, reading: Reading) -> Iterator[tuple[int, Phrase]]:
         return ((number, phrase) for number, phrase in enumerate(self.phrases) if number not in reading.seen)
 
-    def _tokens(self, reading: _Reading) -> int:
+    def _tokens(self, reading: Reading) -> int:
         return sum(self.phrases[number].longest for number in reading.seen) - len(reading.rest)
 
+    def _is_no_better(self, one: Reading, other: Reading) -> bool:
+        """Whether a reading can do nothing that another one, which lacks fewer phrases, cannot do as well.
 
-def _is_no_better(one: _Reading, other: _Reading) -> bool:
-    """Whether a reading can do nothing that another one, which lacks fewer phrases, cannot do as well."""
-    return one[1:] == other[1:] and one.met < other.met
+        A phrase that it lacks may be the only place for one of `only_in_phrases` that is still to come.
+        """
+        return (
+            one[1:] == other[1:]
+            and one.met < other.met
+            and not any(
+                self.only_in_phrases.intersection(spelling.tokens)
+                for number in other.met - one.met
+                for spelling in self.phrases[number].spellings
+            )
+        )
