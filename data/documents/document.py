@@ -4,15 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import IO, Protocol
 
-from ..placeholders import has_words
-
 Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
 _LINE_END = re.compile(r"([ \t]*\r?\n[ \t]*)")
 
 
 class Fields:
-    """Texts of a document, line by line: white space, line ends and what has no letters stay as they are.
+    """Texts of a document, line by line: white space and line ends stay as they are.
 
     Attributes:
         texts: What is to be translated, in order.
@@ -35,7 +33,7 @@ class Fields:
         parts: list[str | int] = []
         for piece in _LINE_END.split(text):
             inner = piece.strip()
-            if not has_words(inner):
+            if not inner:
                 parts.append(piece)
                 continue
             before, _, after = piece.partition(inner)

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...data.batching import make_batch
 from ..decoding.translator import Translator
+from ..memory import in_halves
 from .loss import SetLoss, pair_log_probs, to_tensors
 
 _BATCH = 64
@@ -52,11 +54,16 @@ def force(
     found: list[ForcedScore | None] = [None] * len(pairs)
     for start in range(0, len(fitting), _BATCH):
         rows = fitting[start : start + _BATCH]
-        batch = to_tensors(make_batch([pairs[row] for row in rows]), translator.device)
-        for row, log_prob in zip(rows, pair_log_probs(translator.model, batch).tolist(), strict=True):
+        batch = [pairs[row] for row in rows]
+        for row, log_prob in zip(rows, in_halves(partial(_log_probs, translator), batch), strict=True):
             found[row] = ForcedScore(log_prob, len(pairs[row][1]) + 1)
         on_done(start + len(rows))
     return found
+
+
+def _log_probs(translator: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+    batch = to_tensors(make_batch(pairs), translator.device)
+    return pair_log_probs(translator.model, batch).tolist()
 
 
 def set_loss(scores: Sequence[ForcedScore | None]) -> SetLoss:

@@ -90,7 +90,7 @@ class Agreement:
 
 def searches(beam_size: int, alpha: float) -> list[Search]:
     """Greedy and beam search without a length penalty; then the run's own search, ranked by our formula and theirs."""
-    found = [Search("greedy", 1, 0.0), Search("beam 5, no length penalty", 5, 0.0)]
+    found = [Search("greedy", 1, alpha), Search("beam 5, no length penalty", 5, 0.0)]
     if beam_size > 1 and alpha > 0:
         found.append(Search(f"beam {beam_size}, length penalty {alpha:g}", beam_size, alpha))
         found.append(Search(f"beam {beam_size}, CTranslate2's penalty {alpha:g}", beam_size, alpha, own_penalty=True))

@@ -18,6 +18,7 @@ from ..decoding.config import CHUNK_TEXTS, DecodingConfig
 from ..decoding.generator import Generator
 from ..decoding.sampling import Sample
 from ..decoding.translator import Translator
+from ..evaluation.forced import force, set_loss
 from ..evaluation.loss import TensorBatch, evaluate_loss, in_figures, perplexity
 from ..evaluation.retrieval import top_1
 from ..evaluation.scores import score
@@ -80,10 +81,18 @@ class DevSet:
             Interrupted: A stop was requested.
         """
         for item in items:
-            number = self.stop_requested()
-            if number is not None:
-                raise Interrupted("stopped during validation", number)
+            self.check()
             yield item
+
+    def check(self) -> None:
+        """Looks at whether to stop.
+
+        Raises:
+            Interrupted: A stop was requested.
+        """
+        number = self.stop_requested()
+        if number is not None:
+            raise Interrupted("stopped during validation", number)
 
 
 class TranslationValidator:
@@ -120,20 +129,21 @@ class TranslationValidator:
         Raises:
             Interrupted: A stop was requested in the midst of it.
         """
-        set_loss = evaluate_loss(model, self._dev.all_batches())
-        outputs = self._translate(model)
+        translator = Translator(model, self._tokenizer, self._decoding, self._facts)
+        sources, targets = zip(*self._dev.pairs, strict=True)
+        loss = set_loss(force(translator, sources, targets, on_done=lambda done: self._dev.check()))
+        outputs = self._translate(translator)
         references = [[tgt] for _, tgt in self._pairs]
         scores = {name: score(name, outputs, references) for name in ("bleu", "chrf", "exact")}
-        result: dict[str, Any] = {"loss": set_loss.loss, "ppl": set_loss.ppl}
+        result: dict[str, Any] = {"loss": loss.loss, "ppl": loss.ppl}
         result |= {name: metric.value for name, metric in scores.items()}
         best_metric = self._config.best_metric
-        result["score"] = -set_loss.loss if best_metric == "loss" else result[best_metric]
+        result["score"] = -loss.loss if best_metric == "loss" else result[best_metric]
         result["signature"] = scores["bleu"].signature
         self._show(step, result, outputs)
         return result
 
-    def _translate(self, model: Transformer | DecoderOnly) -> list[str]:
-        translator = Translator(model, self._tokenizer, self._decoding, self._facts)
+    def _translate(self, translator: Translator) -> list[str]:
         sources = [src for src, _ in self._pairs]
         chunks = [sources[i : i + CHUNK_TEXTS] for i in range(0, len(sources), CHUNK_TEXTS)]
         return [
@@ -173,17 +183,17 @@ class TextValidator:
             loss (nats per piece, eos included), ppl = exp(loss), ppl_per_byte = exp(nats / bytes), a line end counting
             as one byte; and score, the negative loss.
         """
-        set_loss = evaluate_loss(model, self._dev.all_batches())
-        nats = set_loss.loss * set_loss.num_tokens
+        found = evaluate_loss(model, self._dev.all_batches())
+        nats = found.loss * found.num_tokens
         per_byte = perplexity(nats / self._num_bytes)
         self._dev.reporter.say(
-            f"step {step:,}: validation loss {set_loss.loss:.3f}, perplexity {in_figures(set_loss.ppl, 2)} per piece,"
+            f"step {step:,}: validation loss {found.loss:.3f}, perplexity {in_figures(found.ppl, 2)} per piece,"
             f" {in_figures(per_byte, 3)} per byte"
         )
         generator = Generator(model, self._tokenizer)
         for text in generator.generate([""] * SAMPLES, search=Sample(seed=step)):
             self._dev.reporter.say(f"  {text}")
-        return {"loss": set_loss.loss, "ppl": set_loss.ppl, "ppl_per_byte": per_byte, "score": -set_loss.loss}
+        return {"loss": found.loss, "ppl": found.ppl, "ppl_per_byte": per_byte, "score": -found.loss}
 
 
 def bytes_read(texts: Iterable[str], tokenizer: Tokenizer, max_pieces: int) -> int:

@@ -44,8 +44,8 @@ def test_a_field_is_translated_line_by_line_and_keeps_its_white_space() -> None:
     fields, got = Fields(), list[str]()
     fields.add("  one\n\n two \n%s\n", lambda text: got.append(text) is None)
     fields.add("123 - %d", lambda text: got.append(text) is None)
-    assert fields.texts == ["one", "two"]
-    assert fields.fill(["eins", "zwei"]) == 0
+    assert fields.texts == ["one", "two", "%s", "123 - %d"], "what has no letters is the translator's to keep"
+    assert fields.fill(["eins", "zwei", "%s", "123 - %d"]) == 0
     assert got == ["  eins\n\n zwei \n%s\n", "123 - %d"]
 
 
@@ -316,7 +316,7 @@ the child two apples.
 
 def test_subtitles_keep_numbers_and_times(write: Write) -> None:
     path = write("a.srt", SRT)
-    assert opened(path).fields.texts == ["The old woman gives the child two apples.", "Yes.", "No!"]
+    assert opened(path).fields.texts == ["The old woman gives the child two apples.", "Yes.", "No!", "♪ 1, 2, 3"]
     lines = filled(path).splitlines()
     assert [line for line in lines if "-->" in line] == [line for line in SRT.splitlines() if "-->" in line]
     assert lines[2:4] == ["THE OLD WOMAN GIVES", "THE CHILD TWO APPLES."] and lines[7:9] == ["- YES.", "- NO!"]
