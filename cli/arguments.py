@@ -6,12 +6,29 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from ..data.errors import UsageError
 
 
-class TextCommand(TyperCommand):
+class _OneRun(TyperCommand):
+    """A command that reads one run."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses a second `--run`, of which click would take the last without a word.
+
+        Raises:
+            BadParameter: It is given, and the command does not take several.
+        """
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        runs = sum(option.name == "run" and not getattr(option, "multiple", False) for option in given)
+        if runs > 1:
+            raise typer.BadParameter(f"tfm {self.name} takes one run, but --run is given {runs} times.", ctx)
+        return super().parse_args(ctx, args)
+
+
+class TextCommand(_OneRun):
     """A command that takes an argument such as `- the cat sleeps` as a text, for no option has a space in its name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

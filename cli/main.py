@@ -43,28 +43,12 @@ app = typer.Typer(
 )
 
 
-class _Command(TextCommand):
-    """A command that reads one run."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses a second `--run`, of which click would take the last without a word.
-
-        Raises:
-            BadParameter: It is given, and the command does not take several.
-        """
-        given = self.make_parser(ctx).parse_args(list(args))[2]
-        runs = sum(option.name == "run" and not getattr(option, "multiple", False) for option in given)
-        if runs > 1:
-            raise typer.BadParameter(f"tfm {self.name} takes one run, but --run is given {runs} times.", ctx)
-        return super().parse_args(ctx, args)
-
-
 for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
     for annotation in command.__annotations__.values():
         for option in getattr(annotation, "__metadata__", ()):
             if hasattr(option, "readable"):
                 option.readable = False  # whether a file can be read is said by what reads it, in words of its own
-    app.command(cls=_Command)(guarded(command))
+    app.command(cls=TextCommand)(guarded(command))
 
 
 def _print_version(wanted: bool) -> None:

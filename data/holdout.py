@@ -102,7 +102,7 @@ def _split(corpus: Corpus, seed: int) -> _Split:
     held = ranks < threshold
     if held.sum() < size / 2 and len(ranks) > 1:
         threshold, held = _CHOSEN, _held_by_size(ranks, size)
-        if not held.any() and usable > 1:
+        if not held.any() and usable > 1 and (ranks < 2**32 - 1).any():  # of blank lines others tell
             raise DataError(
                 f"{corpus.name} has {usable:,} {corpus.unit}s, but only {len(np.unique(ranks)):,} different"
                 f" {'texts' if corpus.text_only else 'sources'}, each of them too often to hold out 5 % of the"

@@ -29,8 +29,9 @@ class Beam:
     """Keeps the `size` likeliest unfinished hypotheses of every sentence. A `Search`.
 
     At each step the 2 * size likeliest one-token extensions are looked at. Those that end, if among the first `size`,
-    are finished; the first `size` of the others go on. A sentence is done when `size` hypotheses have finished or its
-    length limit is reached, where a hypothesis can only end. With a size of 1 this is greedy search.
+    are finished; the first `size` of the others go on. A sentence is done when `size` hypotheses have finished and one
+    of them is likelier than all that go on: what ends too early does not hide what is nearly certain. It is also done
+    when its length limit is reached, where a hypothesis can only end. With a size of 1 this is greedy search.
 
     Args:
         size: K.
@@ -84,11 +85,12 @@ class Beam:
             best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=task.bos_id)  # (A, 2K) each
             is_eos = tokens == eos_id
             going_on = None
-            if some_at_limit or bool(is_eos.any()):
+            if some_at_limit or bool(is_eos.any()) or bool((ended.count >= k).any()):
                 ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
                 kept = _first_open(is_eos, k)  # (A, K)
                 log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
-                done = (ended.count >= k) | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
+                enough = (ended.count >= k) & (ended.likeliest >= log_prob[:, 0])
+                done = enough | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
                 if bool(done.any()):
                     for i in done.nonzero().squeeze(1).tolist():
                         results[int(active[i])] = ended.hypotheses(i)
@@ -145,12 +147,14 @@ class EndedHypotheses:
 
     Attributes:
         count: (A,) how many have ended.
+        likeliest: (A,) the log-probability of the likeliest of them.
     """
 
     def __init__(self, beam: Beam, task: Task) -> None:
         self._n_best, self._alpha, self._eos_id = beam.n_best, beam.length_penalty, task.eos_id
         sentences, n_best, device = len(task.max_lengths), beam.n_best, task.device
         self.count = torch.zeros(sentences, dtype=torch.long, device=device)
+        self.likeliest = torch.full((sentences,), IMPOSSIBLE, device=device)
         self._score = torch.full((sentences, n_best), IMPOSSIBLE, device=device)
         self._log_prob = self._score
         self._ids = torch.zeros((sentences, n_best, 0), dtype=torch.long, device=device)  # filled up with eos
@@ -167,6 +171,7 @@ class EndedHypotheses:
         if not bool(ends.any()):
             return
         self.count += ends.sum(dim=1)
+        self.likeliest = torch.maximum(self.likeliest, log_prob.amax(dim=1))
         length = ids.size(1)
         new = log_prob / length_normaliser(length + 1, self._alpha)
         self._score, chosen = torch.cat([self._score, new], dim=1).topk(self._n_best, dim=1)
@@ -177,7 +182,8 @@ class EndedHypotheses:
 
     def select(self, sentences: Tensor) -> None:
         """Sentence i becomes what sentence `sentences[i]` was."""
-        self.count, self._score = self.count[sentences], self._score[sentences]
+        self.count, self.likeliest = self.count[sentences], self.likeliest[sentences]
+        self._score = self._score[sentences]
         self._log_prob, self._ids = self._log_prob[sentences], self._ids[sentences]
 
     def hypotheses(self, sentence: int) -> list[Hypothesis]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from .beam import Beam
 from .phrases import Phrase, Progress
 from .repeats import forbid_repeats
-from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, length_normaliser, log_softmax
+from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, log_softmax
 
 MAX_ROWS = 32
 """Most hypotheses of a sentence, however many phrases it needs."""
@@ -92,7 +92,7 @@ class ConstrainedBeam:
                 going_on = [one for one in kept if one.token != task.eos_id]
                 if not going_on and not ended[i]:
                     incomplete[i] = beams[i]
-                chosen.append([] if self._is_done(ended[i], sizes[i], going_on, position) else going_on)
+                chosen.append([] if self._is_done(ended[i], sizes[i], going_on) else going_on)
             for i, kept in zip(sentences, chosen, strict=True):
                 beams[i] = [_Open([*beams[i][c.row].ids, c.token], c.log_prob, c.progress) for c in kept]
             alive = [place for place, kept in enumerate(chosen) if kept]
@@ -109,15 +109,14 @@ class ConstrainedBeam:
             position, width = position + 1, k
         return [self._best(ended[i], incomplete[i]) for i in range(len(task.max_lengths))]
 
-    def _is_done(self, ended: list[Hypothesis], size: int, going_on: list[_Candidate], position: int) -> bool:
-        """Whether enough hypotheses have ended, and none that goes on has a better score at its length now.
+    def _is_done(self, ended: list[Hypothesis], size: int, going_on: list[_Candidate]) -> bool:
+        """Whether enough hypotheses have ended, and one of them is likelier than all that go on.
 
         Those that place a phrase too early end first, so that their number alone says little.
         """
         if len(ended) < size or not going_on:
             return not going_on
-        worst = sorted((one.score for one in ended), reverse=True)[self.beam.n_best - 1]
-        return going_on[0].log_prob / length_normaliser(position + 1, self.length_penalty) <= worst
+        return max(one.log_prob for one in ended) >= going_on[0].log_prob
 
     def _size_for(self, phrases: tuple[Phrase, ...]) -> int:
         """Hypotheses kept for a sentence, whatever the others of its batch need."""

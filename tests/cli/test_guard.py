@@ -22,7 +22,7 @@ from tfm.seq2seq.runs.directory import RunDirectory
 
 NAME_NO_FILE = {
     *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column", "prefix", "metric"),
-    *("format_", "quantization", "type_", "show", "max_time", "finish_in", "set_", "repair"),
+    *("format_", "quantization", "type_", "show", "max_time", "finish_in", "set_"),
 }
 """Parameters that are words. What `set_` names is checked with the settings."""
 HELD = b"what is not to be lost\n"

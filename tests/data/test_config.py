@@ -40,12 +40,12 @@ def test_all_problems_are_named_at_once() -> None:
 
 
 def test_a_tilde_is_what_a_shell_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/users/me")
     names = ["~/x.en", "~", "a~/b", "./~/c", "~nobody-of-this-name/d", "hf:~/e"]
-    expected = ["/home/me/x.en", "/home/me", *names[2:]]
+    expected = ["/users/me/x.en", "/users/me", *names[2:]]
     assert DataConfig(dev_src=names).dev_src == expected
     assert names[0] == "~/x.en", "the caller's own list stays"
     file = tmp_path / "mine.yaml"
     file.write_text("data:\n  src: [~/x.en]\n  tgt:\n    - ~/x.de\n")
     data = parse_config(merge(load_config(str(file)), parse_assignment("data.dev=[~/dev.tsv]"))).data
-    assert (data.src, data.tgt, data.dev) == (["/home/me/x.en"], ["/home/me/x.de"], ["/home/me/dev.tsv"])
+    assert (data.src, data.tgt, data.dev) == (["/users/me/x.en"], ["/users/me/x.de"], ["/users/me/dev.tsv"])

@@ -1,5 +1,6 @@
 """Beam search, judged by brute force: languages of a few tokens, all of whose outputs can be listed."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,8 +136,8 @@ def by_the_book(
     """
     beams: list[tuple[float, list[int]]] = [(0.0, [])]
     done: list[list[int]] = []
-    steps = 0
-    while steps < limit and len(done) < k:
+    steps, surest = 0, -math.inf
+    while steps < limit and (len(done) < k or surest < beams[0][0]):
         allowed = range(language.vocabulary) if steps >= len(prefix) else [prefix[steps]]
         steps += 1
         extensions = [
@@ -146,7 +147,9 @@ def by_the_book(
             if token == EOS or steps < limit
         ]
         likeliest = sorted(extensions, reverse=True)[: 2 * k]
-        done += [ids[:-1] for _, ids in likeliest[:k] if ids[-1] == EOS]
+        ended = [(total, ids[:-1]) for total, ids in likeliest[:k] if ids[-1] == EOS]
+        done += [ids for _, ids in ended]
+        surest = max([surest, *(total for total, _ in ended)])
         beams = [(total, ids) for total, ids in likeliest if ids[-1] != EOS][:k]
     return sorted(done, key=lambda ids: -score(language, sentence, ids, 0.6))[:k], steps
 

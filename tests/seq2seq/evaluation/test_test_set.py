@@ -86,7 +86,7 @@ def test_progress_is_told_and_lines_keep_their_numbers_when_a_set_is_taken_in_ch
     whole = evaluate(run_directory, pairs)
     done: list[int] = []
     warnings: list[str] = []
-    monkeypatch.setattr(test_set, "_CHUNK", 3)
+    monkeypatch.setattr(test_set, "CHUNK_TEXTS", 3)
     found = evaluate(run_directory, pairs, on_done=done.append, warn=warnings.append)
     assert found.confidences == pytest.approx(whole.confidences, abs=1e-6)  # of batches of other shapes
     assert replace(found, confidences=[]) == replace(whole, confidences=[])
