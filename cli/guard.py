@@ -127,12 +127,15 @@ def _written_folder(path: Path, given: Given) -> Iterator[Place]:
 
 
 def _written_run(path: Path, given: Given) -> Iterator[Place]:
-    """A vocabulary that the run has already is read, and stays."""
+    """A vocabulary that the run has already is read, and stays; so does the configuration of one that goes on."""
     from ..data.files import PARTIAL
     from ..seq2seq.runs.directory import RunDirectory
 
-    run, kept = RunDirectory(path), given.get("tokenizer")
-    yield from (Place(file) for file in run.files)
+    run, kept, config = RunDirectory(path), given.get("tokenizer"), given.get("config")
+    own_config = _key(Path(config)) if config is not None and run.checkpoints() else None
+    for file in run.files:
+        if own_config is None or _key(file) != own_config:
+            yield Place(file)
     for folder in run.folders:
         if folder != run.tokenizer or kept is None or _key(kept) != _key(folder):
             yield Place(folder, EVERYTHING)

@@ -223,6 +223,9 @@ class Differences:
         return ", ".join(f"{what} {in_short(values, ' ')}" for what, values in parts if values)
 
 
+NO_DIFFERENCES = Differences()
+
+
 def in_short(values: Sequence[str], between: str, most: int = 5, longest: int = 40) -> str:
     """The first of some values, each cut where it is long, and how many more there are."""
     shown = [value if len(value) <= longest else value[:longest] + ".." for value in values[:most]]

@@ -24,7 +24,7 @@ from ...data.glossary import Glossary, missed
 from ...data.loops import MIN_LETTERS, is_loop
 from ...data.numbers import differences_in_numbers
 from ...data.padding import pad_sources
-from ...data.placeholders import SYMBOLS, Differences, Masked, differences, has_words
+from ...data.placeholders import NO_DIFFERENCES, SYMBOLS, Differences, Masked, differences, has_words
 from ...data.sentences import check_texts, join_texts, split_text
 from ...data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..memory import in_halves
@@ -82,7 +82,7 @@ class Translation:
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     glued: tuple[str, ...] = ()
-    numbers: Differences = field(default_factory=Differences)
+    numbers: Differences = NO_DIFFERENCES
     missed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     unknown_share: float = 0.0
@@ -167,6 +167,10 @@ class _Job:
     constrained: bool = False
 
 
+def say_nothing(text: str) -> None:
+    """Hears a sentence and keeps it. Unlike a lambda it can be pickled, and a translator with it."""
+
+
 class Translator:
     """Translates text with a trained model.
 
@@ -185,7 +189,7 @@ class Translator:
         decoding: DecodingConfig | None = None,
         facts: CorpusFacts | None = None,
         *,
-        warn: Callable[[str], None] = lambda text: None,
+        warn: Callable[[str], None] = say_nothing,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -206,7 +210,7 @@ class Translator:
         *,
         checkpoint: str = "best",
         device: str = "auto",
-        warn: Callable[[str], None] = lambda text: None,
+        warn: Callable[[str], None] = say_nothing,
     ) -> "Translator":
         """Loads a run directory.
 
@@ -480,7 +484,7 @@ class Translator:
 
     def _numbers(self, source: str, text: str) -> Differences:
         if not self.facts.keeps_numbers:
-            return Differences()
+            return NO_DIFFERENCES
         return Differences(*map(tuple, differences_in_numbers(source, text)))
 
     def _detokenized(self, parts: list[Hypothesis], masked: Masked) -> Translation:
