@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -394,3 +395,29 @@ def test_a_full_disk_is_told(tfm: Tfm, tiny_run: Path) -> None:
     )
     assert done.returncode == 5
     assert "No space left" in error_of(done)
+
+
+def test_what_the_vocabulary_does_not_know_and_other_numbers_are_told(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--json", "one two", "one \u2603 42 two")
+    known, unknown = (json.loads(line) for line in done.stdout.splitlines())
+    assert "unknown" not in known and "numbers" not in known
+    assert unknown["unknown"] == ["\u2603", "4", "2"] and unknown["unknown_share"] == 3 / 9
+    assert unknown["numbers"]["lost"] == ["42"]
+    told = error_of(done)
+    assert "1 translation with other numbers than the source: line 2 lost 42" in told
+    assert "1 translation of text that the vocabulary does not know: line 2 \u2603 4 2 (33 % of it)" in told
+    assert unknown["confidence"] < known["confidence"]
+
+
+def test_a_line_without_letters_stays_as_it_is(tfm: Tfm, tiny_run: Path) -> None:
+    given = ["1987", "?", " 12:30  - \u20ac5", "one"]
+    done = tfm("translate", "--run", tiny_run, "--json", stdin="".join(f"{one}\n" for one in given).encode())
+    found = [json.loads(line)["translation"] for line in done.stdout.splitlines()]
+    assert found[:3] == given[:3] and found[3] != "one"
+
+
+def test_repair_says_otherwise(tfm: Tfm, tiny_run: Path) -> None:
+    told = tfm("info", "--run", tiny_run).stdout.decode()
+    assert re.search(r"repair +of loops on \(0\.00 % of the training targets .*\); of lost placeholders none", told)
+    assert tfm("translate", "--run", tiny_run, "--repair", "off", "one two").returncode == 0
+    assert tfm("translate", "--run", tiny_run, "--repair", "maybe", "one two").returncode == 2
