@@ -15,6 +15,7 @@ WITHOUT_A_MODULE = {
     "test_keepsakes": "runs of an earlier tfm",
     "test_layout": "the tests themselves, and an import contract",
     "test_machines": "presets trained to their end",
+    "test_one_path": "all that scores or translates a line, beside one another",
     "test_packaging": "the wheel",
     "test_readme": "README.md",
     "test_real_corpora": "the whole, on real text",

@@ -39,6 +39,7 @@ class Beam:
         n_best: Hypotheses wanted for each sentence, at most `size`.
         no_repeat_ngram_size: So many tokens in a row stand at most once in a hypothesis, see `forbid_repeats`; 0 for no
             such limit.
+        stops_early: A sentence is done as soon as `size` hypotheses have finished, as CTranslate2 has it.
 
     Raises:
         ValueError: A value is out of range.
@@ -48,6 +49,7 @@ class Beam:
     length_penalty: float = LENGTH_PENALTY
     n_best: int = 1
     no_repeat_ngram_size: int = 0
+    stops_early: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -89,7 +91,9 @@ class Beam:
                 ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
                 kept = _first_open(is_eos, k)  # (A, K)
                 log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
-                enough = (ended.count >= k) & (ended.likeliest >= log_prob[:, 0])
+                enough = ended.count >= k
+                if not self.stops_early:
+                    enough &= ended.likeliest >= log_prob[:, 0]
                 done = enough | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
                 if bool(done.any()):
                     for i in done.nonzero().squeeze(1).tolist():

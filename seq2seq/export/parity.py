@@ -1,15 +1,17 @@
 """Whether an export translates as its run does: both translate the same sentences, by the same search.
 
-CTranslate2's beam search is ours but for four things. Three are made equal before anything is compared:
+CTranslate2's beam search is ours but for five things. Four are made equal before anything is compared:
 
 * it divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha, eos counted by both: it is asked for all
   hypotheses with their log-probabilities, and they are ranked by our formula;
+* it stops once beam_size hypotheses have ended, and we go on while what is likeliest of all has not: for the comparison
+  we stop, too, so that the BLEU of a beam may differ a little from that of `tfm evaluate`;
 * with a length penalty of 0 it may stop once the likeliest beam has ended, we when beam_size hypotheses have: a penalty
   that rounds to a division by 1 leaves it no choice;
 * at the longest length it returns what has not ended, and we end it in place of its last piece: sentences where it does
   so are compared without that piece when searched greedily, and left out of the comparison of beams.
 
-The fourth is left: where `no_repeat_ngram_size` forbids tokens, it raises the probabilities of the others until they
+The fifth is left: where `no_repeat_ngram_size` forbids tokens, it raises the probabilities of the others until they
 sum to 1 again, and we leave them as they are. Greedy search does not see that, a beam does.
 """
 
@@ -23,6 +25,8 @@ from typing import Any
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.placeholders import Masked
+from ..decoding.beam import Beam
+from ..decoding.greedy import Greedy
 from ..decoding.search import length_normaliser
 from ..decoding.translator import Translation, Translator
 from ..evaluation.scores import score
@@ -86,6 +90,11 @@ class Agreement:
     def share(self) -> float:
         """Of equal sentences; 1 where there is nothing to compare."""
         return self.equal / self.compared if self.compared else 1.0
+
+
+def as_ctranslate2(search: Greedy | Beam) -> Greedy | Beam:
+    """The same search with the end that CTranslate2 gives it."""
+    return replace(search, stops_early=True) if isinstance(search, Beam) else search
 
 
 def searches(beam_size: int, alpha: float) -> list[Search]:
@@ -185,7 +194,7 @@ def compare(
         key = search.beam_size, search.alpha
         if key not in ours:
             texts = [pairs[i][0] for i in fitting]
-            chosen = translator.search(search.beam_size, search.alpha)
+            chosen = as_ctranslate2(translator.search(search.beam_size, search.alpha))
             ours[key] = translator.translate(texts, search=chosen)
         theirs = translate_pieces(export, sources, limits, search, decoding.no_repeat_ngram_size)
         bleu = score("bleu", [translation.text for translation in ours[key]], references).value

@@ -17,6 +17,7 @@ from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.translator import Translator
 from tfm.seq2seq.export import directory as export_directory
 from tfm.seq2seq.export.directory import export_checkpoint
+from tfm.seq2seq.export.parity import as_ctranslate2
 from tfm.seq2seq.runs.directory import RunDirectory
 
 
@@ -73,7 +74,8 @@ def test_the_readme_translates_as_the_run_does(
 ) -> None:
     output = export(separate_run, tmp_path / "export")
     texts = [src for src, _ in pairs] + ["a house finds  a cafe\u0301.", "my\tsister sees the house."]
-    ours = [one.text for one in Translator.load(separate_run, device="cpu").translate(texts)]
+    translator = Translator.load(separate_run, device="cpu")
+    ours = [one.text for one in translator.translate(texts, search=as_ctranslate2(translator.search()))]
     assert len(set(ours)) >= 10
     assert readme_translate(output, texts) == ours
 

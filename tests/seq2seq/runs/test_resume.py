@@ -75,8 +75,11 @@ def test_the_tiny_run_has_several_steps_per_epoch_and_several_epochs(uninterrupt
     assert STEPS / (progress["epoch"] + 1) >= 3
 
 
-def test_stopped_and_resumed_again_and_again(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
+def test_stopped_and_resumed_again_and_again(
+    uninterrupted: Path, train_tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stops in the middle of epochs, twice and more within one epoch, and within validations."""
+    monkeypatch.setattr("tfm.seq2seq.runs.validation.CHUNK_TEXTS", 1)  # a look before each sentence
     run, stopped_at = tmp_path / "run", list[int]()
     for looks in itertools.cycle((3, 3, 3, 9)):  # a validation, begun anew when stopped, has more than 3 looks
         try:
