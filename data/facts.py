@@ -3,12 +3,13 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from .loops import is_loop
+from .loops import HIGHEST_LIMIT, USUAL_LIMIT, says_in_a_row, words_again
 from .numbers import differences_in_numbers, numbers
 from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
 
 SAMPLE = 5_000
 """Most training pairs that are looked at."""
+NO_LIMIT = 1_000_000
 MAX_LOOPS = 0.001
 """Where a greater share of the training targets repeats itself, repetition is no fault."""
 
@@ -19,7 +20,8 @@ class CorpusFacts:
 
     Attributes:
         pairs: How many were looked at.
-        loops: How many of their targets repeat themselves, see `loops.is_loop`.
+        loops: How many of their targets say the same several times in a row, see `loops.says_in_a_row`.
+        limit: Of `loops.is_loop`: so that hardly any of the targets is a loop.
         letterless: How many of their sources have no letters.
         unchanged: How many of these have the same text as target.
         numbered: How many of their sources have numbers.
@@ -28,6 +30,7 @@ class CorpusFacts:
 
     pairs: int = 0
     loops: int = 0
+    limit: int = USUAL_LIMIT
     letterless: int = 0
     unchanged: int = 0
     numbered: int = 0
@@ -66,9 +69,18 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
     numbered = [pair for pair in pairs if numbers(pair[0])]
     return CorpusFacts(
         pairs=len(pairs),
-        loops=sum(is_loop(tgt, src) for src, tgt in pairs),
+        loops=sum(says_in_a_row(tgt, src) for src, tgt in pairs),
+        limit=_limit([words_again(tgt, src) for src, tgt in pairs]),
         letterless=len(letterless),
         unchanged=sum(src == tgt for src, tgt in letterless),
         numbered=len(numbered),
         same_numbers=sum(not any(differences_in_numbers(*pair)) for pair in numbered),
     )
+
+
+def _limit(times: list[int]) -> int:
+    """The lowest limit that at most a share of `MAX_LOOPS` reaches; where that is none, one that no text reaches."""
+    for limit in range(USUAL_LIMIT, HIGHEST_LIMIT + 1):
+        if sum(one >= limit for one in times) <= MAX_LOOPS * len(times):
+            return limit
+    return NO_LIMIT

@@ -4,6 +4,7 @@ Counted in letters of the text, not in pieces of a vocabulary: a char vocabulary
 """
 
 import re
+from collections import Counter
 
 from .scripts import wide_characters
 
@@ -16,15 +17,36 @@ _REPEATED = [re.compile(rf"(.{{{least},{most}}}?)\1{{{MIN_TIMES - 1},}}") for le
 """Two patterns, so that three equal letters do not hide a longer repetition that begins with them."""
 
 
-def is_loop(text: str, source: str) -> bool:
-    """Whether a text repeats itself in a row, more often than its source does: `very, very, very` may be right.
+USUAL_LIMIT, HIGHEST_LIMIT = 3, 6
+"""Three words in a row that stand in a text this many times are a loop; in some corpora only if they do more often."""
+
+
+def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
+    """Whether a text repeats itself, more often than its source does: `very, very, very` may be right.
 
     Args:
         text: A translation, cleaned.
         source: What it is a translation of, cleaned.
+        limit: Three words in a row that stand so often anywhere in the text are a loop, too.
     """
+    return says_in_a_row(text, source) or words_again(text, source) >= limit
+
+
+def says_in_a_row(text: str, source: str) -> bool:
+    """Whether a text says the same several times in a row, more often than its source."""
     times = _most_repeated(text)
     return times >= MIN_TIMES and times > _most_repeated(source)
+
+
+def words_again(text: str, source: str) -> int:
+    """How often a text says the three words in a row that it says most often; 0 if its source does so as often."""
+    times = _most_frequent(text)
+    return times if times > _most_frequent(source) else 0
+
+
+def _most_frequent(text: str) -> int:
+    words = text.split()
+    return max(Counter(zip(words, words[1:], words[2:], strict=False)).values(), default=0)
 
 
 def _most_repeated(text: str) -> int:

@@ -46,8 +46,9 @@ MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the rows of a search, that are searched together at most."""
 _MIN_BATCH_TOKENS = 1_000
 """No fewer are put in a batch to give another core some work, too: in smaller ones Python is what takes time."""
-MARGIN = 1.0
-"""Nats for each token that a second output may be less likely: what a first one repeats is all too likely."""
+MARGIN = 0.2
+"""Nats for each token that a second output may be less likely. Measured on 700 validation sentences of 2,000 pairs of
+documentation, beam 5: 0.1 to 0.2 gain 0.2 to 0.5 BLEU over no repair, 0.3 and more cost up to 1."""
 
 
 @dataclass(frozen=True)
@@ -380,7 +381,7 @@ class Translator:
         return missed(part.terms, self._output(part)) if part.terms else ()
 
     def _is_loop(self, part: _Part) -> bool:
-        return is_loop(self._output(part), part.text)
+        return is_loop(self._output(part), part.text, self.facts.limit)
 
     @cached_property
     def _loop_size(self) -> int:

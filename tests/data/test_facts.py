@@ -26,6 +26,16 @@ def test_a_line_without_letters_is_its_own_translation_unless_the_corpus_shows_o
     assert look_at([("%s", "%s")] * 30, {"tag"}).letterless == 0
 
 
+def test_the_limit_of_a_loop_is_what_hardly_any_target_reaches() -> None:
+    def said(times: int) -> tuple[str, str]:
+        return "a text", " and ".join(["of the house"] * times)
+
+    thrice = ("a text", "of the house not of the house but of the house")
+    assert look_at([PLAIN] * 999 + [thrice], KINDS).limit == 3
+    assert look_at([PLAIN] * 998 + [thrice] * 2, KINDS).limit == 4
+    assert look_at([PLAIN] * 90 + [said(9)] * 10, KINDS).limit > 9, "no limit"
+
+
 def test_other_numbers_are_a_fault_unless_the_corpus_spells_them() -> None:
     kept, spelt = ("3 cats", "3 chats"), ("3 cats", "trois chats")
     assert look_at([kept] * 10 + [spelt] * 10, KINDS).keeps_numbers

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data.loops import MIN_LETTERS, MIN_TIMES, count_letters, is_loop
+from tfm.data.loops import MIN_LETTERS, MIN_TIMES, count_letters, is_loop, says_in_a_row, words_again
 
 
 def repeats(text: str) -> bool:
@@ -25,10 +25,25 @@ Texts = st.lists(st.sampled_from(["ab", "abc ", "ax", "the cat ", "x"]), max_siz
 
 @given(Texts, Texts)
 def test_a_loop_is_what_a_text_says_in_a_row_more_often_than_its_source(text: str, source: str) -> None:
-    assert is_loop(text, "") == repeats(text)
+    assert says_in_a_row(text, "") == repeats(text)
     assert not is_loop(text, text)
     if not repeats(source):
-        assert is_loop(text, source) == repeats(text)
+        assert says_in_a_row(text, source) == repeats(text)
+
+
+Words = st.lists(st.sampled_from(["a", "b", "c"]), max_size=20)
+
+
+@given(Words, Words)
+def test_three_words_that_come_again_are_a_loop_from_the_limit_on(words: list[str], source: list[str]) -> None:
+    def most(said: list[str]) -> int:
+        threes = [tuple(said[i : i + 3]) for i in range(len(said) - 2)]
+        return max(map(threes.count, threes), default=0)
+
+    expected = most(words) if most(words) > most(source) else 0
+    text, other = " ".join(words), " ".join(source)
+    assert words_again(text, other) == expected
+    assert is_loop(text, other, 4) == (expected >= 4 or says_in_a_row(text, other))
 
 
 @pytest.mark.parametrize(
