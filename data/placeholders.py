@@ -23,7 +23,6 @@ Pair = tuple[str, str]
 SYMBOLS = [chr(0xFDD0 + index) for index in range(1, 16)]
 """Noncharacters of Unicode: no text for people has them."""
 _SYMBOL = re.compile(f"[{SYMBOLS[0]}-{SYMBOLS[-1]}]")
-_TWO_SYMBOLS = re.compile(f"({_SYMBOL.pattern})(?=({_SYMBOL.pattern}))")
 
 _BOOLEAN_ATTRIBUTES = (
     "allowfullscreen|async|autofocus|autoplay|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|nowrap"
@@ -124,13 +123,13 @@ class Masked:
             for place in (f"(?<={_LETTER})(?={symbol})", f"(?<={symbol})(?={_LETTER})"):
                 if not regex.search(place, self.text):
                     text = regex.sub(place, " ", text)
-        text = _TWO_SYMBOLS.sub(self._apart, text)
-        return text.translate({ord(symbol): value for symbol, value in self.values.items()})
+        found = Counter(self.values[character] for character in text if character in self.values)
+        if found - Counter(placeholders(self._put_back(text))):  # one would run together with what is beside it
+            text = re.sub(" +", " ", _SYMBOL.sub(r" \g<0> ", text)).strip()
+        return self._put_back(text)
 
-    def _apart(self, match: re.Match[str]) -> str:
-        """The first of two symbols side by side; with a space if their placeholders would run together."""
-        first, second = (self.values[symbol] for symbol in match.groups())
-        return match[1] if placeholders(first + second) == [first, second] else match[1] + " "
+    def _put_back(self, text: str) -> str:
+        return text.translate({ord(symbol): value for symbol, value in self.values.items()})
 
 
 def mask(text: str, kinds: Collection[str]) -> Masked:

@@ -122,6 +122,13 @@ def test_a_placeholder_that_touches_no_letter_in_the_source_touches_none_in_the_
     assert unspaced.unmask(f"\u79c1{unspaced.text[-1]}\u3055\u3093") == "\u79c1%s\u3055\u3093"
 
 
+def test_a_placeholder_does_not_run_together_with_what_is_beside_it() -> None:
+    masked = mask("&amp; https://example.org/a?b", KINDS)
+    entity, url = masked.values
+    assert masked.unmask(f"x {url}-{entity}") == "x https://example.org/a?b - &amp;"
+    assert masked.unmask(f"x {url}{entity}") == "x https://example.org/a?b &amp;"
+
+
 def test_texts_begin_with_different_symbols() -> None:
     firsts = {next(c for c in mask(f"text {n} %s", KINDS).text if c in SYMBOLS) for n in range(300)}
     assert firsts == set(SYMBOLS)
