@@ -10,6 +10,7 @@ from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
 SAMPLE = 5_000
 """Most training pairs that are looked at."""
 NO_LIMIT = 1_000_000
+"""No text says three words so often."""
 MAX_LOOPS = 0.001
 """Where a greater share of the training targets repeats itself, repetition is no fault."""
 

@@ -118,6 +118,8 @@ class Masked:
 
         A placeholder that touches no letter in the source touches none here: a space is put between them.
         """
+        if not _SYMBOL.search(text):  # as most pieces
+            return text
         text = _SYMBOL.sub(lambda match: match[0] if match[0] in self.values else "", text)
         for symbol in self.values:
             for place in (f"(?<={_LETTER})(?={symbol})", f"(?<={symbol})(?={_LETTER})"):

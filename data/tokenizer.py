@@ -23,7 +23,7 @@ from .config import MAX_VOCAB_SIZE, MAX_VOCABULARY_BYTES, TokenizerConfig, Vocab
 from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from .files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
 from .loops import count_letters
-from .placeholders import EVERY_KIND, SYMBOLS, Masked, Pair, PlaceholderCount, PlaceholderRule, mask
+from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderCount, PlaceholderRule, mask
 from .processes import Child
 from .reservoir import Reservoir
 from .untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
@@ -305,12 +305,20 @@ def _read_description(directory: Path) -> _Description:
     if type(version) is int and version != FORMAT_VERSION:
         raise ModelError(f"{directory} has tokenizer format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
     check_fields(content, _Description, path)
+    counts = content.get("placeholders") or {}
+    if not all(kind in KINDS and _is_count(pairs) for kind, pairs in counts.items()):
+        raise ModelError(f"{path} is damaged: its counts of placeholders are none")
     if json_bytes(content) != written:
         raise ModelError(f"{path} is damaged: it is not as tfm writes it")
     try:
         return _Description(**content)
     except TypeError as error:
         raise ModelError(f"{path} is damaged: something is missing in it") from error
+
+
+def _is_count(pairs: Any) -> bool:
+    """Whether something is what `PlaceholderRule` has of a kind."""
+    return isinstance(pairs, list) and len(pairs) == 2 and all(type(number) is int for number in pairs)
 
 
 def build_tokenizer(

@@ -23,6 +23,7 @@ from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.corpus import Pair
 from tfm.data.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
+from tfm.data.files import json_bytes
 from tfm.data.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -426,3 +427,13 @@ def test_what_pieces_write() -> None:
     vocabulary = build_tokenizer(["the cat"] * 40, ["9 é"] * 40, TokenizerConfig(vocab_size=300)).tgt
     assert "".join(map(str, map(vocabulary.text, vocabulary.encode("the 9#")))) == " the 9#"
     assert vocabulary.text(BOS_ID) == "" and vocabulary.text(vocabulary.encode_inside("猫")[0]) is None
+
+
+@pytest.mark.parametrize("counts", [{"tag": "ab"}, {"tag": [1]}, {"tag": [1, None]}, {"none": [1, 1]}])
+def test_counts_of_placeholders_that_are_none_are_refused(tmp_path: Path, counts: dict[str, Any]) -> None:
+    lines = ["a b c", "b c a"] * 20
+    build_tokenizer(lines, lines, TokenizerConfig(vocab_size=300)).save(tmp_path / "tokenizer")
+    path = tmp_path / "tokenizer" / "tokenizer.json"
+    path.write_bytes(json_bytes(json.loads(path.read_text()) | {"placeholders": counts}))
+    with pytest.raises(ModelError, match="counts of placeholders"):
+        Tokenizer.load(tmp_path / "tokenizer")
