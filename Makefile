@@ -17,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 BENCH ?=
-SOURCES := $(shell find cli configs data seq2seq -name '*.py' -o -name '*.yaml' -o -name 'page.*' -o -name py.typed) pyproject.toml
+SOURCES := $(shell find cli configs data engine seq2seq system -name '*.py' -o -name '*.yaml' -o -name 'page.*' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo tour test test-slow check docs format bench build clean

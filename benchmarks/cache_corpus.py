@@ -14,10 +14,10 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True)
     options = parser.parse_args()
 
-    from tfm.cli.console import Console
     from tfm.configs import load_config, parse_config
-    from tfm.seq2seq.runs.directory import RunDirectory
-    from tfm.seq2seq.runs.prepare import prepare_data
+    from tfm.engine.runs.directory import RunDirectory
+    from tfm.engine.training.prepare import prepare_data
+    from tfm.system.console import Console
 
     settings = parse_config(load_config(str(options.config)))
     figures: dict[str, float] = {}

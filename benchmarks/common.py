@@ -360,7 +360,7 @@ def throughput(records: Sequence[tuple[float, float]], warmup: float) -> float:
 
 def report_errors(main: Callable[[], None]) -> None:
     """Runs a script; what went wrong becomes one message and exit code 1. A contestant does not outlive it."""
-    from tfm.data.errors import TfmError
+    from tfm.system.errors import TfmError
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

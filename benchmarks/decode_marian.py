@@ -14,7 +14,7 @@ def main() -> None:
     from train_marian import PAD_ID, pad
 
     from tfm.data.tokenizer import EOS_ID
-    from tfm.seq2seq.decoding import Translator
+    from tfm.engine import Translator
 
     translator = Translator.load(options.run)  # for the weights and the vocabulary alone
     model, vocabulary = marian_from_tfm(translator.model), translator.tokenizer

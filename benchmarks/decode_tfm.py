@@ -7,7 +7,7 @@ def main() -> None:
     """Loads, translates, prints the figures."""
     options = decoding_arguments().parse_args()
 
-    from tfm.seq2seq.decoding import Translator
+    from tfm.engine import Translator
 
     translator = Translator.load(options.run)
 

@@ -125,7 +125,7 @@ def train_model(files: Files, size: str, steps: int, folder: Path) -> Path:
 
 def describe(run: Path) -> dict[str, Any]:
     """What `model.json` of the best checkpoint says."""
-    from tfm.seq2seq.runs.directory import RunDirectory
+    from tfm.engine.runs.directory import RunDirectory
 
     return json.loads((RunDirectory(run).find_checkpoint("best") / "model.json").read_text())
 

@@ -17,8 +17,8 @@ from gpu_models import MULTI30K, Bench, Case, build_bench, place, precision, sec
 from gpu_records import Options, attempt, emit, run_part, skip
 from gpu_runs import data_flags, set_flags, texts, tiny_settings
 
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.machine import build_loss
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.training.purpose import build_loss
 
 ARCHITECTURES = {"encoder_decoder": "multi30k", "decoder_only": "multi30k-decoder", "encoder_only": "multi30k-encoder"}
 """Each with the preset whose sizes it has."""

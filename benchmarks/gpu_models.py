@@ -14,10 +14,10 @@ from gpu_records import Options
 
 from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.tokenizer import FIRST_TEXT_ID
-from tfm.seq2seq.device import computes_bf16, pick_device
-from tfm.seq2seq.runs.assemble import build_trainer
-from tfm.seq2seq.runs.checkpoint import FORMAT_VERSION, ModelDescription
-from tfm.seq2seq.runs.prepare import StoreBatches
+from tfm.engine.device import computes_bf16, pick_device
+from tfm.engine.runs.checkpoint import FORMAT_VERSION, ModelDescription
+from tfm.engine.training.assemble import build_trainer
+from tfm.engine.training.prepare import StoreBatches
 from tfm.seq2seq.training.batches import Alone
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.optimizer import MovingAverage

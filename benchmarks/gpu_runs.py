@@ -236,11 +236,11 @@ def trainer(prepared: Path, options: Options) -> list[str]:
 
 def prepare_cores(options: Options, files: Files) -> Path:
     """What train_tfm.py needs: a configuration, and a run with its vocabulary and tokenized text."""
-    from tfm.cli.console import Console
     from tfm.configs import load_config, merge, parse_config
     from tfm.configs.loader import parse_assignment
-    from tfm.seq2seq.runs.directory import RunDirectory
-    from tfm.seq2seq.runs.prepare import prepare_data
+    from tfm.engine.runs.directory import RunDirectory
+    from tfm.engine.training.prepare import prepare_data
+    from tfm.system.console import Console
 
     folder = options.work / "cores"
     shutil.rmtree(folder, ignore_errors=True)

@@ -59,7 +59,7 @@ def train_vocabulary(rung: Path, stem: Path, size: int) -> Any:
 
 def print_figures(options: argparse.Namespace, outputs: list[str], updates: int) -> None:
     """Keeps the translations, and prints their scores as one JSON object."""
-    from tfm.seq2seq.evaluation.scores import score
+    from tfm.engine.evaluation.scores import score
 
     text = "".join(f"{line}\n" for line in outputs)
     (options.output / f"{options.part}.hyp").write_text(text, encoding="utf-8")

@@ -20,18 +20,18 @@ from common import BenchmarkError, machine, markdown_table, note, report_errors,
 from gpt import build_gpt
 from torch.nn import functional as F
 
-from tfm.cli.console import Console
 from tfm.configs import RunConfig
 from tfm.data.tokenizer import PAD_ID
-from tfm.seq2seq.evaluation.loss import SetLoss, evaluate_loss
-from tfm.seq2seq.runs.checkpoint import checkpoint_step
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.prepare import StoreBatches, prepare_data
-from tfm.seq2seq.runs.trained import load_run
-from tfm.seq2seq.runs.validation import bytes_read
-from tfm.seq2seq.runs.weights import count_parameters
+from tfm.engine.evaluation.loss import SetLoss, evaluate_loss
+from tfm.engine.runs.checkpoint import checkpoint_step
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.runs.load import load_run
+from tfm.engine.runs.weights import count_parameters
+from tfm.engine.training.prepare import StoreBatches, prepare_data
+from tfm.engine.training.validation import bytes_read
 from tfm.seq2seq.training.batches import Alone, MicroBatches
 from tfm.seq2seq.training.progress import Progress
+from tfm.system.console import Console
 
 CPU = torch.device("cpu")
 LOG_EVERY = 50

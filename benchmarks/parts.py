@@ -25,26 +25,27 @@ from torch import Tensor, nn
 
 from tfm.configs import RunConfig, load_config, parse_config
 from tfm.data.cleaning import clean
-from tfm.data.errors import TrainingDiverged
-from tfm.data.files import remove_tree
 from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from tfm.engine.device import keep_freed_memory
+from tfm.engine.evaluation.loss import evaluate_loss
+from tfm.engine.evaluation.scores import score
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.runs.weights import build_model, count_parameters
+from tfm.engine.training.assemble import describe_model
+from tfm.engine.training.prepare import PreparedData, StoreBatches, prepare_data
+from tfm.engine.training.purpose import build_loss
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import SearchState, Task
-from tfm.seq2seq.device import keep_freed_memory
-from tfm.seq2seq.evaluation.loss import TensorBatch, evaluate_loss
-from tfm.seq2seq.evaluation.scores import score
 from tfm.seq2seq.model.attention import attention_maps
-from tfm.seq2seq.reporter import Quiet
-from tfm.seq2seq.runs.assemble import describe_model
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.machine import build_loss
-from tfm.seq2seq.runs.prepare import PreparedData, StoreBatches, prepare_data
-from tfm.seq2seq.runs.weights import build_model, count_parameters
+from tfm.seq2seq.training.batch import TensorBatch
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.optimizer import Optimizer
 from tfm.seq2seq.training.randomness import seed_torch
 from tfm.seq2seq.training.schedule import learning_rate
+from tfm.system.errors import TrainingDiverged
+from tfm.system.files import remove_tree
+from tfm.system.reporter import Quiet
 
 CPU = torch.device("cpu")
 STEPS, TOKENS = 900, 1024

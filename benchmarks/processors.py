@@ -127,9 +127,9 @@ def processes_table() -> str:
     import torch
 
     from tfm.configs import load_config, parse_config
+    from tfm.engine.training.precision import layer_matrices
+    from tfm.engine.workers.division import divide, part_overhead
     from tfm.seq2seq.model import Transformer
-    from tfm.seq2seq.parallel.division import divide, part_overhead
-    from tfm.seq2seq.runs.products import layer_matrices
 
     rows: list[list[str]] = []
     for name in PRESETS:

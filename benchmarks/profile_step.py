@@ -33,7 +33,7 @@ class RandomBatches:
         import torch
 
         from tfm.data.batching import make_batch
-        from tfm.seq2seq.evaluation.loss import to_tensors
+        from tfm.seq2seq.training.batch import to_tensors
 
         rng = np.random.default_rng(1)
         self._batches: list[Any] = []
@@ -69,9 +69,9 @@ def build_trainer(
     """
     import torch
 
-    from tfm.seq2seq.device import keep_freed_memory
+    from tfm.engine.device import keep_freed_memory
+    from tfm.engine.training.precision import DTYPES, layer_matrices, time_layers
     from tfm.seq2seq.model import ModelConfig, Transformer
-    from tfm.seq2seq.runs.products import DTYPES, layer_matrices, time_layers
     from tfm.seq2seq.training.config import TrainingConfig
     from tfm.seq2seq.training.loop import Trainer
     from tfm.seq2seq.training.loss import NextTokenLoss

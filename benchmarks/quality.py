@@ -61,8 +61,8 @@ def train(command: Sequence[str], run: Path) -> Training:
 
 def steps_done(run: Path) -> int:
     """The newest checkpoint's step; 0 where there is none."""
-    from tfm.seq2seq.runs.checkpoint import checkpoint_step
-    from tfm.seq2seq.runs.directory import RunDirectory
+    from tfm.engine.runs.checkpoint import checkpoint_step
+    from tfm.engine.runs.directory import RunDirectory
 
     return max(map(checkpoint_step, RunDirectory(run).checkpoints()), default=0)
 

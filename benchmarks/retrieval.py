@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common import BenchmarkError, machine, markdown_table, note, read_lines, report_errors
 
-from tfm.seq2seq.decoding import Embedder
+from tfm.engine import Embedder
 
 Pairs = tuple[list[str], list[str]]
 
@@ -106,7 +106,7 @@ def retrieval_table(embedder: Embedder, pairs: Pairs) -> str:
     """Top-1 retrieval in both directions; equal sentences count as one."""
     import torch
 
-    from tfm.seq2seq.evaluation.retrieval import top_1
+    from tfm.engine.evaluation.retrieval import top_1
 
     vectors = [torch.from_numpy(embedder.embed(side)) for side in pairs]
     numbers: dict[str, int] = {}

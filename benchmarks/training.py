@@ -96,11 +96,11 @@ def prepare(files: Files, size: str, tokens: int, folder: Path) -> Prepared:
 
     import numpy as np
 
-    from tfm.cli.console import Console
     from tfm.configs import parse_config
     from tfm.data.batching import BatchSource
-    from tfm.seq2seq.runs.directory import RunDirectory
-    from tfm.seq2seq.runs.prepare import prepare_data
+    from tfm.engine.runs.directory import RunDirectory
+    from tfm.engine.training.prepare import prepare_data
+    from tfm.system.console import Console
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from ..data.errors import UsageError
+from ..system.errors import UsageError
 
 
 class _OneRun(TyperCommand):

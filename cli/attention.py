@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from .guard import Place, Writes, file_places
+from ..engine.guard import Place, Writes, file_places
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Translation, Translator
+    from ..engine.translator import Translation, Translator
 
 DECIMALS = 5
 """Of a share in the file."""
@@ -18,7 +18,7 @@ _PICTURE = "line-"
 
 def pictures_of(path: Path) -> Path:
     """The folder of pictures beside a file: its name without its suffix, and without `.gz`."""
-    from ..data.compression import compression_of
+    from ..system.compression import compression_of
 
     return (path if compression_of(path) is None else path.with_suffix("")).with_suffix("")
 
@@ -53,8 +53,8 @@ class AttentionFile:
             found: The translations.
             first_line: Number of the first one, counted from 0.
         """
-        from ..data.files import json_line, replace_file
-        from ..seq2seq.explain.maps import attention_map, heat_map
+        from ..engine.attention_maps import attention_map, heat_map
+        from ..system.files import json_line, replace_file
 
         for line, (text, translation) in enumerate(zip(texts, found, strict=True), start=first_line + 1):
             one = attention_map(self._translator, text, translation)
@@ -84,7 +84,7 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
     if path is None:
         yield None
         return
-    from ..data.files import OutputFile, make_directory
+    from ..system.files import OutputFile, make_directory
 
     pictures = pictures_of(path)
     make_directory(pictures)
@@ -102,7 +102,7 @@ def check_attention(path: Path | None, *, of_document: bool) -> None:
     Raises:
         UsageError: It is one of these.
     """
-    from ..data.errors import UsageError
+    from ..system.errors import UsageError
 
     if path is None:
         return

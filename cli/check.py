@@ -30,18 +30,18 @@ def check(
     gives; rows of attention sum to 1; the source is really used. It takes sentences of the validation set, or yours.
     """
     del debug
-    from ..data.errors import ModelError
-    from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console
+    from ..engine.evaluation.reading import dev_pairs, read_test_set
+    from ..engine.runs.directory import RunDirectory
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import ModelError
     from .libraries import importing
-    from .runs import find_run
-    from .test_sets import dev_pairs, read_test_set
 
     console = Console()
     directory = RunDirectory(find_run(run, console))
     with importing():
-        from ..seq2seq.evaluation.checks import SENTENCES, check_model
-        from ..seq2seq.runs.trained import load_run
+        from ..engine.evaluation.checks import SENTENCES, check_model
+        from ..engine.runs.load import load_run
 
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:

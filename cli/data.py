@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
+from ..engine.guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
 from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def data(
     from ..data.audit import audit
     from ..data.config import DataConfig
     from ..data.corpus import dev_corpus, open_corpus
-    from ..data.errors import DataError, UsageError
     from ..data.sides import sample_rows, swap_remark
-    from .console import Console
+    from ..system.console import Console
+    from ..system.errors import DataError, UsageError
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
@@ -146,7 +146,7 @@ def _short(text: str) -> str:
 
 
 def _write_report(found: "Audit", path: Path) -> None:
-    from ..data.files import OutputFile
+    from ..system.files import OutputFile
 
     with OutputFile(path) as stream:
         stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
@@ -159,7 +159,7 @@ def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "Dat
         How many pairs they have.
     """
     from ..data.audit import REMOVED
-    from ..data.files import OutputFile, make_directory
+    from ..system.files import OutputFile, make_directory
 
     faulty = found.rows(REMOVED)
     names = _clean_names(config.src, config.tgt)

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..data.documents.document import Document
-from ..data.errors import Interrupted
-from ..data.files import BinaryOutputFile
+from ..engine.documents.document import Document
 from ..seq2seq.decoding.config import CHUNK_TEXTS
-from .console import Console
+from ..system.console import Console
+from ..system.errors import Interrupted
+from ..system.files import BinaryOutputFile
 from .faults import Faults
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Translation
+    from ..engine.translator import Translation
 
 
 def translate_document(

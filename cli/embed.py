@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .guard import READS_FILE, WRITES_FILE
+from ..engine.guard import READS_FILE, WRITES_FILE
 from .options import Checkpoint, Debug, Device, Run
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Embedder
-    from .console import Console
+    from ..engine.embedder import Embedder
+    from ..system.console import Console
     from .lines import Chunk
 
 
@@ -61,12 +61,12 @@ def embed(
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
     del debug
-    from ..data.errors import DataError
     from ..data.reading import MAX_LINE_BYTES
-    from .console import Console
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import DataError
     from .libraries import importing
     from .lines import file_lines, line_chunks
-    from .runs import find_run
     from .vectors import check_suffix
 
     console = Console()
@@ -75,8 +75,8 @@ def embed(
         check_suffix(output)
     directory = find_run(run, console)
     with importing():
-        from ..seq2seq.decoding import Embedder
-        from ..seq2seq.device import keep_freed_memory
+        from ..engine.device import keep_freed_memory
+        from ..engine.embedder import Embedder
 
     keep_freed_memory()
     if src is not None and tgt is not None:
@@ -99,7 +99,7 @@ def _check_flags(pairs: bool, single: list[bool], paired: list[bool]) -> None:
         single: Whether sentences and --input were given.
         paired: Whether --src and --tgt were.
     """
-    from ..data.errors import UsageError
+    from ..system.errors import UsageError
 
     if pairs and (any(single) or not all(paired)):
         raise UsageError("--pairs compares two files: give --src and --tgt, and no other sentences")
@@ -132,7 +132,7 @@ def _write_similarities(
     embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, console: "Console"
 ) -> int:
     """Writes a similarity for each pair of lines; returns how many lines were too long to be read whole."""
-    from ..data.files import OutputFile
+    from ..system.files import OutputFile
     from .lines import Decoder
 
     decoder, blank, line = Decoder(), 0, 0
@@ -157,7 +157,7 @@ def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iter
     Raises:
         DataError: One file has more lines than the other.
     """
-    from ..data.errors import DataError
+    from ..system.errors import DataError
     from .lines import CHUNK_LINES
 
     missing: Any = object()

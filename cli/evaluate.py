@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
+from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from .options import (
     BeamSize,
     Checkpoint,
@@ -103,15 +103,15 @@ def evaluate(
     tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
     """
     del debug
-    from ..data.errors import UsageError
     from ..data.glossary import Glossary
-    from ..seq2seq.evaluation.scores import check_metrics
-    from .console import Console
+    from ..engine.evaluation.reading import read_test_set
+    from ..engine.evaluation.scores import check_metrics
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import UsageError
     from .forced import score_given
     from .libraries import importing
     from .outputs import check_tested, score_files
-    from .runs import find_run
-    from .test_sets import read_test_set
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
@@ -164,8 +164,8 @@ def evaluate(
         score_files(hyp, test_set, metrics, with_sources=bool(src or data), **told)
         return
     with importing():
-        from ..seq2seq.device import keep_freed_memory
-        from ..seq2seq.evaluation.test_set import evaluate_set
+        from ..engine.device import keep_freed_memory
+        from ..engine.evaluation.test_set import evaluate_set
         from .results import compare_runs, score_run
 
     keep_freed_memory()
@@ -193,7 +193,7 @@ def _refuse(why: str, flags: dict[str, Any]) -> None:
     Raises:
         UsageError: One of them is given.
     """
-    from ..data.errors import UsageError
+    from ..system.errors import UsageError
 
     given = [flag for flag, value in flags.items() if value is not None]
     if given:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .guard import WRITES_FILE
+from ..engine.guard import WRITES_FILE
 from .options import Checkpoint, Debug, Device, Run
 
 if TYPE_CHECKING:
-    from ..seq2seq.explain.explanation import Explanation
-    from ..seq2seq.explain.text import Place
+    from ..engine.explain.explanation import Explanation
+    from ..engine.explain.text import Place
 
 LARGEST_PAGE = 5_000_000
 """Bytes above which a page is called large."""
@@ -51,12 +51,12 @@ def explain(
     The page is one file and needs no network. Open it in a browser.
     """
     del debug
-    from ..data.errors import UsageError
-    from ..data.files import OutputFile
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import UsageError
+    from ..system.files import OutputFile
     from .arguments import lines_of, refuse_file_names
-    from .console import Console
     from .libraries import importing
-    from .runs import find_run
 
     if format_ not in ("html", "text"):
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")
@@ -68,10 +68,10 @@ def explain(
     console = Console()
     directory = find_run(run, console)
     with importing():
-        from ..seq2seq.explain.explanation import explain
-        from ..seq2seq.explain.text import Place
-        from ..seq2seq.runs.directory import RunDirectory
-        from ..seq2seq.runs.trained import load_run
+        from ..engine.explain.explanation import explain
+        from ..engine.explain.text import Place
+        from ..engine.runs.directory import RunDirectory
+        from ..engine.runs.load import load_run
 
     loaded = load_run(directory, None, checkpoint=checkpoint, device=device, warn=console.warn)
     config = loaded.model.config
@@ -99,10 +99,10 @@ def explain(
 
 def _rendered(found: "Explanation", place: "Place", format_: str) -> str:
     if format_ == "text":
-        from ..seq2seq.explain.text import text
+        from ..engine.explain.text import text
 
         return text(found, place)
-    from ..seq2seq.explain.page import page
+    from ..engine.explain.page import page
 
     return page(found, place)
 
@@ -113,7 +113,7 @@ def _refuse_more(name: str, number: int, count: int) -> None:
     Raises:
         UsageError: The number is larger than the count.
     """
-    from ..data.errors import UsageError
+    from ..system.errors import UsageError
 
     if number > count:
         there = f"there is 1 {name}" if count == 1 else f"there are {count} {name}s"

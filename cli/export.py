@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .guard import READS_DATA_OF_RUN, WRITES_FOLDER
+from ..engine.guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from .options import Checkpoint, Debug, Run
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
-    from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console
+    from ..engine.runs.directory import RunDirectory
+    from ..system.console import Console
 
 
 def export(
@@ -39,13 +39,13 @@ def export(
     tfm export --run runs/mine --output mine.ct2 --quantization int8
     """
     del debug
-    from ..data.errors import UsageError
-    from ..seq2seq.export.limits import QUANTIZATIONS
-    from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console
+    from ..engine.evaluation.reading import dev_pairs
+    from ..engine.exportable import QUANTIZATIONS
+    from ..engine.runs.directory import RunDirectory
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import UsageError
     from .libraries import importing
-    from .runs import find_run
-    from .test_sets import dev_pairs
 
     if format_ != "ctranslate2":
         raise UsageError(f"format must be ctranslate2, but is {format_!r}")
@@ -56,7 +56,7 @@ def export(
 
     console.say(f"exporting {directory}")
     with importing():
-        from ..seq2seq.export.directory import export_checkpoint
+        from ..engine.export.directory import export_checkpoint
 
     source = directory.find_checkpoint(checkpoint, warn=console.warn)
     export_checkpoint(directory, source, output, quantization=quantization)
@@ -71,9 +71,9 @@ def _compare(
     run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console"
 ) -> None:
     """Translates with both and says how far they agree."""
-    from ..seq2seq.decoding.translator import Translator
-    from ..seq2seq.export.parity import ENOUGH, compare, load_export, searches, table
-    from ..seq2seq.runs.checkpoint import checkpoint_step
+    from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
+    from ..engine.runs.checkpoint import checkpoint_step
+    from ..engine.translator import Translator
 
     try:
         export = load_export(output)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..data.placeholders import Differences, in_short
-from .console import Console
+from ..system.console import Console
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Translation
+    from ..engine.translator import Translation
 
 LONGEST = 500
 """Characters that are shown of what is wrong with one line."""

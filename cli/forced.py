@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from .console import Console
+from ..engine.evaluation.reading import TestSet
+from ..system.console import Console
 from .libraries import importing
 from .sentences import show, write_report
-from .test_sets import TestSet
 
 
 def score_given(
@@ -33,10 +33,10 @@ def score_given(
     """
     console.say(f"scoring {len(test_set.sources):,} pairs with {run}")
     with importing():
-        from ..seq2seq.decoding import Translator
-        from ..seq2seq.device import keep_freed_memory
-        from ..seq2seq.evaluation.forced import force, set_loss
-        from ..seq2seq.evaluation.loss import in_figures
+        from ..engine.device import keep_freed_memory
+        from ..engine.evaluation.forced import force, set_loss
+        from ..engine.evaluation.loss import in_figures
+        from ..engine.translator import Translator
 
     keep_freed_memory()
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)

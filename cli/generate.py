@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .guard import READS_FILE, WRITES_FILE
+from ..engine.guard import READS_FILE, WRITES_FILE
 from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Generation
+    from ..engine.generator import Generation
 
 
 def generate(
@@ -50,13 +50,13 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     del debug
-    from ..data.errors import DataError, UsageError
-    from ..data.files import OutputFile
     from ..data.reading import MAX_LINE_BYTES
-    from .console import Console
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import DataError, UsageError
+    from ..system.files import OutputFile
     from .libraries import importing
     from .lines import line_chunks, write_results
-    from .runs import find_run
     from .sampling import make_sample
 
     console = Console()
@@ -65,8 +65,8 @@ def generate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     directory = find_run(run, console)
     with importing():
-        from ..seq2seq.decoding import Generator
-        from ..seq2seq.device import keep_freed_memory
+        from ..engine.device import keep_freed_memory
+        from ..engine.generator import Generator
 
     sample = make_sample(drawing)
     keep_freed_memory()
@@ -95,7 +95,7 @@ def generate(
 
 
 def _as_json(beginning: str, one: "Generation") -> str:
-    from ..data.files import json_line
+    from ..system.files import json_line
 
     if one.problem:
         record = {"beginning": beginning, "text": one.text, "problem": one.problem}

@@ -10,13 +10,13 @@ from .options import Debug, Json, Run
 def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     """Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help."""
     del debug
-    from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console, visible
+    from ..engine.runs.directory import RunDirectory
+    from ..engine.runs.find import find_run
+    from ..system.console import Console, visible
     from .libraries import importing
-    from .runs import find_run
 
     with importing():
-        from ..seq2seq.runs.describe import describe_run
+        from ..engine.describe import describe_run
 
     description = describe_run(RunDirectory(find_run(run, Console())))
     if json_:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from ..data.cores import allowed_cores, available_cores
-from ..seq2seq.interrupts import ending_at_once
+from ..system.cores import allowed_cores, available_cores
+from ..system.interrupts import ending_at_once
 
 
 def set_up_libraries() -> None:

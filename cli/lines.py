@@ -10,8 +10,8 @@ from typing import IO
 
 from ..data.formats import refuse_known_format
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
+from ..system.console import Console
 from .arguments import lines_of, refuse_file_names
-from .console import Console
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""

@@ -11,19 +11,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..data.errors import Interrupted, TfmError
-from ..seq2seq.interrupts import Interrupts
-from ..seq2seq.memory import is_out_of_memory
+from ..engine.guard import guarded
+from ..seq2seq.out_of_memory import is_out_of_memory
+from ..system.console import visible
+from ..system.errors import Interrupted, TfmError
+from ..system.interrupts import Interrupts
 from .arguments import TextCommand
 from .check import check
-from .console import visible
 from .data import data
 from .embed import embed
 from .evaluate import evaluate
 from .explain import explain
 from .export import export
 from .generate import generate
-from .guard import guarded
 from .info import info
 from .libraries import leave_at_once, leave_garbage, set_up_libraries
 from .presets import presets

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
+from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
 
 if TYPE_CHECKING:
     from ..data.config import DataConfig

@@ -6,15 +6,15 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from ..data.errors import DataError, UsageError
 from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
-from ..seq2seq.evaluation.scores import score
-from ..seq2seq.evaluation.segments import sentence_chrf
-from ..seq2seq.evaluation.significance import TESTED, compare
-from .console import Console
+from ..engine.evaluation.reading import TestSet
+from ..engine.evaluation.scores import score
+from ..engine.evaluation.segments import sentence_chrf
+from ..engine.evaluation.significance import TESTED, compare
+from ..system.console import Console
+from ..system.errors import DataError, UsageError
 from .sentences import show, write_report
-from .test_sets import TestSet
 
 
 def score_files(

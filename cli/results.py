@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..data.files import OutputFile
-from ..seq2seq.evaluation.loss import in_figures
-from ..seq2seq.evaluation.test_set import TestResult
-from .console import Console
+from ..engine.evaluation.loss import in_figures
+from ..engine.evaluation.reading import TestSet
+from ..engine.evaluation.test_set import TestResult
+from ..system.console import Console
+from ..system.files import OutputFile
 from .outputs import compare_outputs
 from .sentences import show, write_report
-from .test_sets import TestSet
 
 Evaluate = Callable[..., TestResult]
 

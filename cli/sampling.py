@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Sample
+    from ..seq2seq.decoding.sampling import Sample
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":
@@ -18,8 +18,8 @@ def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sampl
     Raises:
         UsageError: A value is out of range.
     """
-    from ..data.errors import UsageError
-    from ..seq2seq.decoding import Sample
+    from ..seq2seq.decoding.sampling import Sample
+    from ..system.errors import UsageError
 
     given: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}
     try:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.files import OutputFile, json_line
-from .console import Console
+from ..system.console import Console
+from ..system.files import OutputFile, json_line
 
 
 def show(console: Console, headline: str, texts: Sequence[tuple[str, str]]) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from ..data.errors import ClosedPipe, EnvironmentFault
+from ..system.errors import ClosedPipe, EnvironmentFault
 
 
 class _Results(io.FileIO):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .guard import WRITES_FOLDER
+from ..engine.guard import WRITES_FOLDER
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus
     from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, Vocabulary
-    from .console import Console
+    from ..system.console import Console
 
 _TICK = 1_000
 """Texts between two looks at the bar."""
@@ -52,10 +52,10 @@ def tokenize(
     """
     del debug
     from ..configs import parse_config
-    from ..data.errors import UsageError
     from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, build_tokenizer
-    from .console import Console
+    from ..system.console import Console
+    from ..system.errors import UsageError
 
     console = Console()
     paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []], "data": data or []}

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .guard import READS_FILE, READS_RUN, READS_SPEC, READS_SPEC_OR_RUN, READS_TOKENIZER, WRITES_RUN, guard_training
+from ..engine.guard import (
+    READS_FILE,
+    READS_RUN,
+    READS_SPEC,
+    READS_SPEC_OR_RUN,
+    READS_TOKENIZER,
+    WRITES_RUN,
+    guard_training,
+)
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 
 if TYPE_CHECKING:
     from ..configs import RunConfig
-    from ..seq2seq.runs.directory import RunDirectory
-    from .console import Console
+    from ..engine.runs.directory import RunDirectory
+    from ..system.console import Console
 
 
 def train(
@@ -112,12 +120,12 @@ def train(
     """
     del debug
     started = time.monotonic()
-    from ..data.errors import Interrupted, UsageError
-    from ..seq2seq.interrupts import Interrupts
-    from ..seq2seq.runs.directory import RunDirectory, refuse_two_tokenizers
-    from .console import Console
+    from ..engine.choose import default_run, training_settings
+    from ..engine.runs.directory import RunDirectory, refuse_two_tokenizers
+    from ..system.console import Console
+    from ..system.errors import Interrupted, UsageError
+    from ..system.interrupts import Interrupts
     from .libraries import importing
-    from .settings import default_run, training_settings
 
     refuse_two_tokenizers(tokenizer, init_from)
     if dry_run and finish_in is not None:
@@ -150,7 +158,7 @@ def train(
             _describe(settings, directory, tokenizer, init_from, console)
         return
     with importing():
-        from ..seq2seq.runs.train import train as train_run
+        from ..engine.training.train import train as train_run
 
     with Interrupts() as interrupts, _moved_files_explained(directory):
         try:
@@ -187,7 +195,7 @@ def _describe(
     from .libraries import importing
 
     with importing():
-        from ..seq2seq.runs.dry_run import dry_run
+        from ..engine.training.dry_run import dry_run
 
     console.say("making a few updates, to see what they take")
     print("\n".join(dry_run(settings, run, tokenizer=tokenizer, init_from=init_from, reporter=console)))
@@ -196,7 +204,7 @@ def _describe(
 @contextmanager
 def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
     """Says of a missing file that the run has been trained with how to name it anew."""
-    from ..data.errors import DataError, MissingFile
+    from ..system.errors import DataError, MissingFile
 
     try:
         yield

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..engine.guard import READS_FILE, WRITES_FILE
 from .attention import WRITES_ATTENTION
-from .guard import READS_FILE, WRITES_FILE
 from .options import (
     BeamSize,
     Checkpoint,
@@ -31,8 +31,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding import Translation
-    from .console import Console
+    from ..engine.translator import Translation
+    from ..system.console import Console
 
 
 def translate(
@@ -94,19 +94,19 @@ def translate(
     tfm translate --input app.po --output app.de.po
     """
     del debug
-    from ..data.documents import is_document, open_document
-    from ..data.errors import DataError, UsageError
-    from ..data.files import OutputFile, is_stream
     from ..data.glossary import Glossary
     from ..data.reading import MAX_LINE_BYTES
+    from ..engine.documents import is_document, open_document
+    from ..engine.runs.find import find_run
+    from ..system.console import Console
+    from ..system.errors import DataError, UsageError
+    from ..system.files import OutputFile, is_stream
     from .attention import attention_file, check_attention
-    from .console import Console
     from .documents import translate_document
     from .faults import Faults
     from .libraries import importing
     from .lines import line_chunks, write_results
     from .options import data_settings, to_repair
-    from .runs import find_run
     from .sampling import make_sample
 
     console = Console()
@@ -131,8 +131,8 @@ def translate(
     directory = find_run(run, console)
     faults = Faults()
     with importing():
-        from ..seq2seq.decoding import Translator
-        from ..seq2seq.device import keep_freed_memory
+        from ..engine.device import keep_freed_memory
+        from ..engine.translator import Translator
 
     keep_freed_memory()
     chunks = line_chunks(text, input_, console) if document is None else ()
@@ -174,7 +174,7 @@ def translate(
 
 def _work_of(*parts: object) -> str:
     """Identifies what a file of translations is made from: the content of files, and the words for all else."""
-    from ..data.files import sha256_bytes, sha256_file
+    from ..system.files import sha256_bytes, sha256_file
 
     contents = (sha256_file(one) if isinstance(one, Path) and one.is_file() else str(one) for one in parts)
     return sha256_bytes("\n".join(contents).encode())
@@ -188,10 +188,10 @@ def _write_file(
     Returns:
         How many lines were too long to be read whole.
     """
-    from ..data.errors import Interrupted
-    from ..data.files import ResumedFile
     from ..data.reading import count_lines
     from ..seq2seq.decoding.config import CHUNK_TEXTS
+    from ..system.errors import Interrupted
+    from ..system.files import ResumedFile
     from .lines import line_chunks, write_results
 
     total, file = count_lines(source), ResumedFile(target, work)
@@ -231,8 +231,8 @@ def _check_search_flags(
         searching: What was said of how to search; None where nothing was.
         n_best, glossary: As given.
     """
-    from ..data.errors import UsageError
     from ..seq2seq.decoding.config import check_n_best
+    from ..system.errors import UsageError
 
     if drawing and not sample:
         raise UsageError(f"--{next(iter(drawing)).replace('_', '-')} takes effect only with --sample")
@@ -251,7 +251,7 @@ def _check_search_flags(
 
 
 def _as_json(text: str, translation: "Translation") -> str:
-    from ..data.files import json_line
+    from ..system.files import json_line
 
     def fields(one: "Translation") -> dict[str, Any]:
         numbers = {"score": one.score, "log_prob": one.log_prob, "confidence": one.confidence}

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from ..data.errors import UsageError
-from ..data.files import BinaryOutputFile, OutputFile, json_line
 from ..data.formats.format import suffix_of
+from ..system.errors import UsageError
+from ..system.files import BinaryOutputFile, OutputFile, json_line
 
 if TYPE_CHECKING:
-    from ..seq2seq.decoding.embedder import Vectors
+    from ..engine.embedder import Vectors
 
 _HEADER_BYTES = 128
 """Of a .npy file; a multiple of 64, as the format wants it."""

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ..data.errors import ModelError, UsageError
-from ..data.untrusted import read_plain
+from ..system.errors import ModelError, UsageError
+from ..system.untrusted import read_plain
 from .run import RunConfig
 
 _MAX_CONFIG_BYTES = 64_000

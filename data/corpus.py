@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
+from ..system.errors import UsageError
+from ..system.files import sha256_bytes
 from .config import DataConfig
-from .errors import UsageError
-from .files import sha256_bytes
 from .formats import format_of, refuse_known_format
 from .formats.disk import DISK
 from .formats.format import Pair, suffix_of

@@ -18,10 +18,10 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from .cores import available_cores
-from .errors import EnvironmentFault
+from ..system.cores import available_cores
+from ..system.errors import EnvironmentFault
+from ..system.processes import Child
 from .placeholders import Pair
-from .processes import Child
 from .tokenizer import Tokenizer
 
 Ints = npt.NDArray[np.int32]

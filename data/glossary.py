@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..system.errors import DataError
 from .cleaning import clean
-from .errors import DataError
 from .formats import refuse_known_format
 from .formats.format import suffix_of
 from .reading import read_lines

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..system.errors import DataError
+from ..system.files import replace_file, sha256_bytes
 from .cleaning import clean
 from .corpus import Corpus, Pair
-from .errors import DataError
-from .files import replace_file, sha256_bytes
 
 HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
 FEW = 20

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from .compression import COMPRESSIONS
-from .errors import DataError, MissingFile
+from ..system.compression import COMPRESSIONS
+from ..system.errors import DataError, MissingFile
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""

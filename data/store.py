@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..system.errors import DataError, EnvironmentFault, ModelError
+from ..system.files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
+from ..system.untrusted import check_fields
 from .cleaning import clean
 from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
-from .errors import DataError, EnvironmentFault, ModelError
 from .facts import SAMPLE, CorpusFacts, look_at
-from .files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from .padding import Ids
 from .reading import count_controls
 from .reservoir import Reservoir
 from .tokenizer import Tokenizer
-from .untrusted import check_fields
 
 ROWS_PER_BLOCK = 65_536
 """Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""

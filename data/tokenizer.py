@@ -18,15 +18,15 @@ from typing import IO, Any
 
 import sentencepiece
 
+from ..system.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
+from ..system.files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
+from ..system.processes import Child
+from ..system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, MAX_VOCABULARY_BYTES, TokenizerConfig, VocabularyType
-from .errors import DataError, EnvironmentFault, ModelError, OutOfMemory
-from .files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
 from .loops import count_letters
 from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderCount, PlaceholderRule, mask
-from .processes import Child
 from .reservoir import Reservoir
-from .untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from .vocabulary_trial import remember_vocabulary, try_vocabulary
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import sentencepiece
 
-from .errors import EnvironmentFault, ModelError
-from .files import make_directory, sha256_bytes, write_file
-from .processes import Child, Ending
+from ..system.errors import EnvironmentFault, ModelError
+from ..system.files import make_directory, sha256_bytes, write_file
+from ..system.processes import Child, Ending
 
 MOST_SECONDS = 30.0
 """That a trial may take, on a machine that has other things to do; its processor time has a lower limit."""

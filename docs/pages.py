@@ -28,7 +28,7 @@ PAGES = {
     "benchmarks/ablations.md": "ablations.md",
 }
 """Files outside docs/, and the pages that they are on the site."""
-PACKAGES = ("cli", "configs", "data", "seq2seq")
+PACKAGES = ("cli", "configs", "data", "engine", "seq2seq", "system")
 _INCLUDE = re.compile(r'^<!-- include(?: from "(.+)" to "(.+)")? --> \[[^\]]*\]\((\S+)\)$', re.MULTILINE)
 _GENERATED = re.compile(r"^<!-- generated: (\w+) -->.*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)

@@ -1,1 +1,1 @@
-"""The Transformer: the model, its decoding, its evaluation and its training."""
+"""The Transformer: the model, what one update of its weights computes, and the searches. Torch alone."""

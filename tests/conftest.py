@@ -14,6 +14,8 @@ from helpers.forkserver import ForkServer
 
 from tfm.cli.libraries import set_up_libraries
 
+pytest_plugins = ["helpers.small_run"]
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")  # not that of whoever tests
 set_up_libraries()  # before torch is loaded, as the command does

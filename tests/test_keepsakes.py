@@ -12,9 +12,10 @@ import torch
 from helpers.command import Tfm, error_of
 
 from tfm.data.batching import make_batch
-from tfm.seq2seq.evaluation.loss import evaluate_loss, to_tensors
+from tfm.engine.evaluation.loss import evaluate_loss
+from tfm.engine.runs.load import load_run
 from tfm.seq2seq.model.encoder_only import EncoderOnly
-from tfm.seq2seq.runs.trained import load_run
+from tfm.seq2seq.training.batch import to_tensors
 
 KEPT = Path(__file__).parent / "keepsakes"
 FIGURES = {"encoder_decoder": 6.223275, "decoder_only": 6.591842, "text": 6.347216}

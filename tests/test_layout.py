@@ -1,9 +1,5 @@
-"""Tests mirror the folders: each test module has the module of its name, or is listed here with the reason.
+"""Tests mirror the folders: each test module has the module of its name, or is listed here with the reason."""
 
-And the contract across the packages of seq2seq names each of their modules: import-linter cannot demand that.
-"""
-
-import tomllib
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -25,17 +21,19 @@ WITHOUT_A_MODULE = {
     "cli/test_bad_input": "all commands alike",
     "cli/test_evaluate_and_info": "two commands, on one run",
     "cli/test_help": "all commands alike",
+    "cli/test_guard": "engine/guard, by all commands",
     "cli/test_installed": "all commands alike",
-    "data/test_documents": "the package data/documents",
+    "cli/test_commands": "engine/commands, beside the commands",
+    "data/test_documents": "the package engine/documents",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",
     "docs/test_site": "the site that docs/conf.py makes of the pages",
     "docs/test_tour": "docs/tour.md, and the pages in docs/tour",
     "docs/test_tutorial": "docs/tutorial.md",
-    "seq2seq/decoding/test_faithful": "the Translator: placeholders and glossaries",
-    "seq2seq/runs/test_decoder_runs": "train, of one machine",
-    "seq2seq/runs/test_encoder_runs": "train, of one machine",
-    "seq2seq/runs/test_resume": "train, leader and session together: the promise of exact resuming",
+    "engine/test_faithful": "the Translator: placeholders and glossaries",
+    "engine/training/test_decoder_runs": "train, of one machine",
+    "engine/training/test_encoder_runs": "train, of one machine",
+    "engine/training/test_resume": "train, leader and session together: the promise of exact resuming",
 }
 """Test modules whose name is no module's, and what they test instead."""
 
@@ -53,13 +51,3 @@ def test_each_test_module_has_its_module_or_says_why_not() -> None:
 def test_each_test_module_says_what_it_tests() -> None:
     for path in TESTS.rglob("test_*.py"):
         assert path.read_text(encoding="utf-8").startswith('"""'), path
-
-
-def test_the_contract_across_packages_names_every_module() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    (contract,) = (one for one in settings["contracts"] if one["name"].startswith("Inside seq2seq:"))
-    named = {module.strip() for layer in contract["layers"] for module in layer.split("|")}
-    for package in contract["exhaustive_ignores"]:
-        folder = ROOT / "seq2seq" / package
-        modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/*.py")}
-        assert {f"{package}.{module}" for module in modules - {"__init__"}} <= named

@@ -16,12 +16,12 @@ from helpers.command import Tfm, records, run_command, write_lines
 from helpers.tiny_run import TINY, Recorder
 
 from tfm.configs import merge, parse_config
-from tfm.seq2seq.decoding import Translator
+from tfm.engine import Translator
+from tfm.engine.evaluation.test_set import evaluate_set
+from tfm.engine.export.parity import compare, load_export
+from tfm.engine.training.train import train
 from tfm.seq2seq.decoding.config import CHUNK_TEXTS
-from tfm.seq2seq.evaluation.test_set import evaluate_set
-from tfm.seq2seq.export.parity import compare, load_export
-from tfm.seq2seq.interrupts import Interrupts
-from tfm.seq2seq.runs.train import train
+from tfm.system.interrupts import Interrupts
 
 Pair = tuple[str, str]
 METRICS = ("bleu", "chrf", "exact")

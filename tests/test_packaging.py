@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("cli", "configs", "data", "seq2seq")
+FOLDERS = ("cli", "configs", "data", "engine", "seq2seq", "system")
 
 
 def test_the_package_list_is_the_folders_on_disk() -> None:

@@ -15,7 +15,7 @@ LISTED = re.findall(rf"^\| ({KEY.pattern}) \|", SOURCES.partition("## From formu
 def cited() -> dict[str, set[str]]:
     """The keys in our Python files, each with the files that have it."""
     found: dict[str, set[str]] = {}
-    for folder in ("cli", "configs", "data", "seq2seq", "tests", "benchmarks"):
+    for folder in ("cli", "configs", "data", "engine", "seq2seq", "system", "tests", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             for key in KEY.findall(path.read_text(encoding="utf-8")):
                 found.setdefault(key, set()).add(str(path.relative_to(ROOT)))

@@ -6,7 +6,7 @@ Two text files side by side (`lines.py`) are no SPEC, so they are not in the tab
 
 from pathlib import Path
 
-from ..errors import DataError, UsageError
+from ...system.errors import DataError, UsageError
 from .arrow import ARROW
 from .csv import CSV
 from .disk import DISK

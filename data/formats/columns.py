@@ -19,9 +19,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError, UsageError
 from ..cleaning import clean
 from ..config import DataConfig
-from ..errors import DataError, UsageError
 from .format import Pair
 
 Columns = tuple[int, int]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from ..reading import read_lines
 from .columns import DELIMITERS, ROWS_LOOKED_AT, Layout, Row, table_pairs
 from .columns import layout_of as layout_of_rows

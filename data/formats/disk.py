@@ -4,8 +4,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError, UsageError
 from ..config import DataConfig
-from ..errors import DataError, UsageError
 from .columns import record_pairs
 from .format import Opened, Stamp, file_identity, first_line
 

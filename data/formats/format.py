@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..compression import COMPRESSIONS
+from ...system.compression import COMPRESSIONS
+from ...system.errors import DataError
+from ...system.files import sha256_bytes, sha256_file
 from ..config import DataConfig
-from ..errors import DataError
-from ..files import sha256_bytes, sha256_file
 from ..reading import begins_with_mark, open_bytes
 
 Pair = tuple[str, str]

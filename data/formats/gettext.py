@@ -7,8 +7,8 @@ from gettext import c2py  # pyright: ignore[reportAttributeAccessIssue]
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from ..reading import open_bytes
 from .format import FileFormat, Pair, first_line
 

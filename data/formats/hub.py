@@ -4,9 +4,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError, UsageError
+from ...system.files import sha256_bytes
 from ..config import DataConfig
-from ..errors import DataError, UsageError
-from ..files import sha256_bytes
 from .columns import record_pairs
 from .format import Opened, Stamp, file_identity, first_line
 

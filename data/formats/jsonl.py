@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from ..reading import count_lines, read_lines
 from .columns import record_pairs
 from .format import FileFormat, Pair

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from ..errors import DataError
+from ...system.errors import DataError
 from ..reading import count_lines, read_lines
 from .format import Opened, Pair, Stamp, file_identity, marks
 

@@ -5,8 +5,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from .columns import record_pairs
 from .format import FileFormat, Pair, first_line
 

@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from .format import FileFormat, Pair
 from .xml import XML_LANG, children, elements, local_name, same_language, text_of
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from ..reading import count_lines, read_lines
 from .columns import ROWS_LOOKED_AT, Layout, Row, is_blank, table_pairs
 from .columns import layout_of as layout_of_rows

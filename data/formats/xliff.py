@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...system.errors import DataError
 from ..config import DataConfig
-from ..errors import DataError
 from .format import FileFormat, Pair
 from .xml import children, elements, local_name, same_language, text_of
 

@@ -6,7 +6,7 @@ from html.entities import html5
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import DataError
+from ...system.errors import DataError
 from ..reading import open_bytes
 from .format import first_line
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from ...data.errors import OutOfMemory, TrainingDiverged
-from ..memory import free_memory, is_out_of_memory
+from ...system.errors import OutOfMemory, TrainingDiverged
+from ..out_of_memory import free_memory, is_out_of_memory
 from .batches import Alone, BatchProvider, Divisible, Group, MicroBatches, in_pieces
 from .config import TrainingConfig
 from .gradients import GradientBuffer

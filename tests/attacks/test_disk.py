@@ -18,7 +18,7 @@ from helpers.forkserver import Ended, ForkServer
 from helpers.power import Tree, read_tree, write_tree
 from helpers.syscalls import Call, can_watch, read_log
 
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine.runs.directory import RunDirectory
 
 needs_watching = pytest.mark.skipif(not can_watch(), reason="needs Linux on x86-64, and seccomp with user notification")
 FLAGS = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1", "--set", "training.keep_checkpoints=1"]

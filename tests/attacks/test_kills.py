@@ -15,8 +15,8 @@ from helpers.forkserver import ForkServer, Job
 from helpers.tiny_command import RUN, Settings, command, differences, fingerprint, unsound
 
 from tfm.configs import merge
-from tfm.data.files import PARTIAL
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine.runs.directory import RunDirectory
+from tfm.system.files import PARTIAL
 
 RUNS, KILLS = 100, 10
 GROUPS = 10

@@ -15,16 +15,16 @@ from helpers.forkserver import ForkServer
 from helpers.power import Disk, Tree, read_tree, write_tree
 from helpers.syscalls import Call, can_watch, read_log
 
-from tfm.data.errors import TfmError
 from tfm.data.store import open_store
 from tfm.data.tokenizer import Tokenizer
-from tfm.seq2seq.reporter import Quiet
-from tfm.seq2seq.runs import checkpoint as checkpoint_module
-from tfm.seq2seq.runs import directory as directory_module
-from tfm.seq2seq.runs.checkpoint import checkpoint_name, read_state
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.finish import Finishing
-from tfm.seq2seq.runs.state import newest_saved
+from tfm.engine.runs import checkpoint as checkpoint_module
+from tfm.engine.runs import directory as directory_module
+from tfm.engine.runs.checkpoint import checkpoint_name, read_state
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.runs.state import newest_saved
+from tfm.engine.training.finish import Finishing
+from tfm.system.errors import TfmError
+from tfm.system.reporter import Quiet
 
 pytestmark = pytest.mark.skipif(not can_watch(), reason="needs Linux on x86-64, and seccomp with user notification")
 
@@ -287,6 +287,6 @@ def test_on_a_disk_that_does_not_sync_a_manifest_still_keeps_mixed_checkpoints_o
 
 def _believed(directory: Path) -> dict[str, dict[str, Any]]:
     """A manifest that says of each file what is there."""
-    from tfm.data.files import sha256_file
+    from tfm.system.files import sha256_file
 
     return {p.name: {"sha256": sha256_file(p), "size": p.stat().st_size} for p in directory.iterdir()}

@@ -16,8 +16,8 @@ from helpers.hooks import PLACES
 from helpers.tiny_command import RUN, Settings, command, differences, fingerprint, unsound
 
 from tfm.configs import merge
-from tfm.seq2seq.runs.checkpoint import checkpoint_name, checkpoint_step, read_state
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine.runs.checkpoint import checkpoint_name, checkpoint_step, read_state
+from tfm.engine.runs.directory import RunDirectory
 
 PARTS = 4
 

@@ -15,18 +15,18 @@ from helpers.tiny_run import Configure
 from torch import Tensor, nn
 
 from tfm.configs import load_config, parse_config
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.training.assemble import build_trainer, describe_model
+from tfm.engine.training.prepare import prepare_data
+from tfm.engine.translator import Translator
+from tfm.engine.workers.ranks import Ranks
 from tfm.seq2seq.decoding.config import DecodingConfig
-from tfm.seq2seq.decoding.translator import Translator
 from tfm.seq2seq.model.attention import MultiHeadAttention, attention_maps
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.encoder_decoder import Transformer
-from tfm.seq2seq.parallel.ranks import Ranks
-from tfm.seq2seq.reporter import Quiet
-from tfm.seq2seq.runs.assemble import build_trainer, describe_model
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.prepare import prepare_data
 from tfm.seq2seq.training.progress import Progress
+from tfm.system.reporter import Quiet
 
 from .test_scripts import FOLDER
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 from tfm.cli.arguments import TextCommand, lines_of, refuse_file_names
-from tfm.data.errors import UsageError
+from tfm.system.errors import UsageError
 
 
 def parsed(*arguments: str) -> tuple[list[str], str, bool, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.command import TINY_FLAGS, Tfm, error_of, records, write_lines
 
-from tfm.seq2seq.decoding import Embedder
+from tfm.engine import Embedder
 
 ENCODER_FLAGS = [
     *TINY_FLAGS,

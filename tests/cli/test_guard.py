@@ -12,13 +12,14 @@ import pytest
 import typer
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, write_lines
 
-from tfm.cli import api, guard
+from tfm import engine as api
 from tfm.cli.attention import WRITES_ATTENTION
-from tfm.cli.guard import Reads, Writes, guarded
 from tfm.cli.main import app
 from tfm.data.config import DataConfig
-from tfm.data.errors import UsageError
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine import guard
+from tfm.engine.guard import Reads, Writes, guarded
+from tfm.engine.runs.directory import RunDirectory
+from tfm.system.errors import UsageError
 
 NAME_NO_FILE = {
     *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column", "prefix", "metric"),

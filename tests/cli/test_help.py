@@ -129,7 +129,7 @@ def test_translating_loads_only_what_it_needs(tiny_run: Path) -> None:
         "torch._dynamo",
         "torch._inductor",
         "tfm.data.corpus",
-        "tfm.seq2seq.runs.train",
+        "tfm.engine.training.train",
         "tfm.seq2seq.training.loop",
     }
     assert loaded & superfluous == set()
@@ -155,7 +155,7 @@ def test_what_translates_keeps_freed_memory(
     def ask() -> None:
         raise Asked
 
-    monkeypatch.setattr("tfm.seq2seq.device.keep_freed_memory", ask)
+    monkeypatch.setattr("tfm.engine.device.keep_freed_memory", ask)
     monkeypatch.setattr("tfm.cli.main.leave_garbage", lambda: None)
     monkeypatch.setattr(sys, "argv", ["tfm", *command, "--run", str(tiny_run)])
     with pytest.raises(SystemExit):
@@ -200,7 +200,7 @@ def test_a_signal_is_said_whatever_the_command(
                 raise
             raise ImportError("cannot import name") from None
 
-    monkeypatch.setattr("tfm.cli.runs.find_run", interrupt)
+    monkeypatch.setattr("tfm.engine.runs.find.find_run", interrupt)
     monkeypatch.setattr("tfm.cli.main.leave_garbage", lambda: None)
     monkeypatch.setattr(sys, "argv", ["tfm", "evaluate", "--run", str(tiny_run)])
     with pytest.raises(SystemExit) as caught:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tfm.cli.lines import CHUNK_LINES, Decoder, arriving_lines, file_lines
-from tfm.data.errors import DataError
-from tfm.data.files import json_line
+from tfm.system.errors import DataError
+from tfm.system.files import json_line
 
 
 class Heard:

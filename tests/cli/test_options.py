@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 from tfm.cli.evaluate import evaluate
 from tfm.cli.options import Data
 from tfm.data.formats import FORMATS, SUFFIXES
-from tfm.seq2seq.evaluation.scores import METRICS
+from tfm.engine.evaluation.scores import METRICS
 
 
 def test_the_help_of_data_names_every_format() -> None:

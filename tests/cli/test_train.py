@@ -13,9 +13,9 @@ import pytest
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 
 from tfm.cli.train import _command_line
-from tfm.data.files import sha256_file
 from tfm.data.tokenizer import Tokenizer
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine.runs.directory import RunDirectory
+from tfm.system.files import sha256_file
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 """As `run_command` has it: the number of threads is part of what bit for bit means."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tfm.configs import load_config, merge, parse_config, preset_names, render_config
 from tfm.configs.loader import parse_assignment
 from tfm.configs.run import RunConfig
-from tfm.data.errors import UsageError
+from tfm.system.errors import UsageError
 
 SECTIONS: dict[str, list[str]] = {
     section.name: [key.name for key in fields(section.default_factory)]  # pyright: ignore[reportArgumentType]

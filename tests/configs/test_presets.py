@@ -9,7 +9,7 @@ import pytest
 
 from tfm.configs import RunConfig, load_config, parse_config, preset_names
 from tfm.configs import presets as described
-from tfm.data.errors import UsageError
+from tfm.system.errors import UsageError
 
 PRESETS = [
     "base",

@@ -10,7 +10,7 @@ from helpers.tables import LANGUAGES
 from tfm.data import corpus as corpus_module
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Corpus, dev_corpus, mix, open_corpus, open_spec, replay_corpus
-from tfm.data.errors import DataError, UsageError
+from tfm.system.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -16,8 +16,8 @@ import pytest
 from tfm.data import encoding
 from tfm.data.corpus import Pair
 from tfm.data.encoding import EncodedPairs, Rows, encode_pairs
-from tfm.data.errors import EnvironmentFault
 from tfm.data.tokenizer import Tokenizer
+from tfm.system.errors import EnvironmentFault
 
 ODD = ["", " ", "a\nb\r\n", "\0", "\ud800 half", "\u2581\ue000", "\N{GRINNING FACE}", "x" * 5000, '"\\', "\u2028"]
 

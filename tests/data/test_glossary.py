@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.errors import DataError
 from tfm.data.glossary import Glossary, missed
+from tfm.system.errors import DataError
 
 TERMS = Glossary([("cat", "Katze"), ("house cat", "Hauskatze"), ("US", "USA"), ("猫", "Katze"), ("C++", "C++")])
 

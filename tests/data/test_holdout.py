@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tfm.data.cleaning import clean
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Corpus, Pair, open_spec
-from tfm.data.errors import DataError
 from tfm.data.holdout import HOLD_OUT_PAIRS, hold_out
+from tfm.system.errors import DataError
 
 BuildCorpus = Callable[[list[Pair]], Corpus]
 

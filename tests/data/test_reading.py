@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data import reading
-from tfm.data.errors import DataError
 from tfm.data.reading import count_controls, iter_raw_lines, read_lines
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 COMPRESSORS = {

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tfm.data import encoding
 from tfm.data import store as store_module
 from tfm.data.corpus import Corpus, Pair
-from tfm.data.errors import DataError, EnvironmentFault
 from tfm.data.store import FilterReport, Limits, TokenStore, build_store, open_store
 from tfm.data.tokenizer import Tokenizer
+from tfm.system.errors import DataError, EnvironmentFault
 
 BuildCorpus = Callable[[list[Pair]], Corpus]
 ROOMY = Limits(max_tokens=1000, max_length_ratio=9.0)

@@ -22,8 +22,6 @@ from tfm.data import tokenizer as tokenizer_module
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.corpus import Pair
-from tfm.data.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
-from tfm.data.files import json_bytes
 from tfm.data.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -34,6 +32,8 @@ from tfm.data.tokenizer import (
     Vocabulary,
     build_tokenizer,
 )
+from tfm.system.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
+from tfm.system.files import json_bytes
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 KINDS: tuple[Kind, ...] = ("unigram", "bpe", "char", "word")

@@ -10,9 +10,9 @@ from helpers.protobuf import block
 
 from tfm.data import vocabulary_trial
 from tfm.data.config import TokenizerConfig
-from tfm.data.errors import ModelError
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.data.vocabulary_trial import try_vocabulary
+from tfm.system.errors import ModelError
 
 FILE = Path("run/tokenizer/tokenizer.model")
 Started = list[list[str]]

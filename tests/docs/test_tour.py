@@ -24,7 +24,7 @@ def test_the_pages_are_made_by_the_present_code(page: str) -> None:
     """If this fails: make tour."""
     html = (TOUR / page).read_text(encoding="utf-8")
     for part in ("page.css", "page.js"):
-        assert (ROOT / "seq2seq" / "explain" / part).read_text(encoding="utf-8") in html, part
+        assert (ROOT / "engine" / "explain" / part).read_text(encoding="utf-8") in html, part
     assert len(html) < 5_000_000
 
 

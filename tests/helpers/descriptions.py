@@ -3,9 +3,9 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
-from tfm.seq2seq.runs.checkpoint import ModelDescription
 
 
 def describe(config: ModelConfig, **changes: Any) -> ModelDescription:

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from tfm.data.tokenizer import Tokenizer
-from tfm.seq2seq.explain.page import unpacked
+from tfm.engine.explain.page import unpacked
+from tfm.engine.runs.checkpoint import ModelDescription
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.runs.weights import model_tensors, write_checkpoint
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.encoder_only import EncoderOnly
-from tfm.seq2seq.runs.checkpoint import ModelDescription
-from tfm.seq2seq.runs.directory import RunDirectory
-from tfm.seq2seq.runs.weights import model_tensors, write_checkpoint
 
 SMALL: dict[str, Any] = {"d_model": 16, "d_ff": 24, "num_heads": 2, "max_seq_len": 40}
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 import torch
 
 from tfm.data.batching import make_batch
-from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.training.batch import TensorBatch, to_tensors
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.loss import NextTokenLoss

@@ -17,10 +17,10 @@ import torch
 from helpers import ptrace
 from torch import Tensor
 
-from tfm.data import files
-from tfm.seq2seq.runs.leader import Leader
-from tfm.seq2seq.runs.session import Session
+from tfm.engine.training.leader import Leader
+from tfm.engine.training.session import Session
 from tfm.seq2seq.training.loop import Trainer
+from tfm.system import files
 
 
 def stop_after(updates: int) -> None:

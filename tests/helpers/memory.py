@@ -30,8 +30,8 @@ def echo_lines(source: str | None, pause: float) -> None:
         source: A file; without one, standard input is read.
         pause: So many seconds it thinks about a chunk, while further lines may come.
     """
-    from tfm.cli.console import Console
     from tfm.cli.lines import line_chunks, write_results
+    from tfm.system.console import Console
 
     seen: dict[int, int] = {}
 

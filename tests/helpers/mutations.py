@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tfm.data.files import json_bytes, sha256_bytes
+from tfm.system.files import json_bytes, sha256_bytes
 
 from . import protobuf
 

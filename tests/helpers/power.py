@@ -215,7 +215,7 @@ def end_after_first_save(_: object) -> None:
 
 
 def _after_each_save(call: Callable[[Path], None]) -> None:
-    from tfm.seq2seq.runs import leader
+    from tfm.engine.training import leader
 
     write = vars(leader)["write_checkpoint"]
 

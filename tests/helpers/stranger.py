@@ -114,11 +114,11 @@ def _kilobytes(what: str) -> int:
 
 
 def _translate() -> None:
-    from tfm.cli.console import Console
-    from tfm.seq2seq.decoding import Embedder, Generator, Translator
+    from tfm.engine import Embedder, Generator, Translator
+    from tfm.engine.runs.load import load_run
     from tfm.seq2seq.decoding.config import DecodingConfig
     from tfm.seq2seq.decoding.greedy import Greedy
-    from tfm.seq2seq.runs.trained import load_run
+    from tfm.system.console import Console
 
     loaded: Any = load_run("run", None, device="cpu", warn=Console().warn)
     match loaded.description.purpose:
@@ -139,14 +139,14 @@ def _info() -> None:
 
 def _resume() -> None:
     """What `tfm train` reads of a run that goes on, but for the data."""
-    from tfm.cli.console import Console
-    from tfm.seq2seq.runs.checkpoint import read_description
-    from tfm.seq2seq.runs.directory import RunDirectory
-    from tfm.seq2seq.runs.finish import Finishing
-    from tfm.seq2seq.runs.setup import read_setup
-    from tfm.seq2seq.runs.state import newest_saved
-    from tfm.seq2seq.runs.weights import build_model, check_shapes, load_moments, load_weights, read_weights
+    from tfm.engine.runs.checkpoint import read_description
+    from tfm.engine.runs.directory import RunDirectory
+    from tfm.engine.runs.state import newest_saved
+    from tfm.engine.runs.weights import build_model, check_shapes, load_moments, load_weights, read_weights
+    from tfm.engine.training.finish import Finishing
+    from tfm.engine.training.setup import read_setup
     from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
+    from tfm.system.console import Console
 
     run = RunDirectory("run")
     training = run.configuration().training

@@ -8,8 +8,8 @@ from helpers.command import records
 from helpers.tiny_run import TINY
 
 from tfm.configs import merge
-from tfm.data.files import sha256_file
-from tfm.seq2seq.runs.directory import RunDirectory
+from tfm.engine.runs.directory import RunDirectory
+from tfm.system.files import sha256_file
 
 RUN = "run"
 """The run directory, in the folder in which the command is started: a copy of the folder goes on by itself."""

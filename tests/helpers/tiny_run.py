@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tfm.configs import RunConfig, merge, parse_config
-from tfm.seq2seq.interrupts import Interrupts
-from tfm.seq2seq.runs.leader import TrainingResult
-from tfm.seq2seq.runs.train import train
+from tfm.engine.training.leader import TrainingResult
+from tfm.engine.training.train import train
+from tfm.system.interrupts import Interrupts
 
 TINY: dict[str, Any] = {
     "tokenizer": {"vocab_size": 320, "type": "bpe"},  # subword dropout can divide what BPE has joined

@@ -10,7 +10,7 @@ from helpers.tables import PAIRS, pairs_of, table
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.errors import DataError
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Pair
-from tfm.data.errors import DataError
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -8,8 +8,8 @@ from helpers.tables import pairs_of
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.errors import DataError
 from tfm.data.formats.columns import DELIMITERS
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

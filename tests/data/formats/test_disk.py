@@ -8,7 +8,7 @@ from helpers.tables import PAIRS, pairs_of, table
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.errors import UsageError
+from tfm.system.errors import UsageError
 
 
 def test_one_table_and_a_table_for_each_split(tmp_path: Path) -> None:

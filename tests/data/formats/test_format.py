@@ -18,7 +18,6 @@ from helpers.tables import PAIRS, table
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_corpus, open_spec
-from tfm.data.errors import DataError, UsageError
 from tfm.data.formats import FORMATS, format_of
 from tfm.data.formats.format import Format
 from tfm.data.formats.gettext import PO
@@ -28,6 +27,7 @@ from tfm.data.formats.tmx import TMX
 from tfm.data.formats.toy import TOY_LANGUAGE
 from tfm.data.formats.tsv import TSV
 from tfm.data.formats.xliff import XLIFF
+from tfm.system.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
 

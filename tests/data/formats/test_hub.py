@@ -9,8 +9,8 @@ from helpers.tables import LANGUAGES, PAIRS, jsonl, pairs_of, table
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import dev_corpus, open_spec
-from tfm.data.errors import DataError
 from tfm.data.formats.hub import parse_hub_spec
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

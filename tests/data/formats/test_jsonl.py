@@ -9,7 +9,7 @@ from helpers.tables import PAIRS, jsonl, pairs_of
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.errors import DataError
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

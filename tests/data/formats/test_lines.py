@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_corpus
-from tfm.data.errors import DataError
 from tfm.data.toy import toy_pairs
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

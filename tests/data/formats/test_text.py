@@ -6,10 +6,10 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import dev_corpus, open_corpus
-from tfm.data.errors import DataError, UsageError
 from tfm.data.formats.text import open_text
 from tfm.data.holdout import hold_out
 from tfm.data.toy import toy_pairs
+from tfm.system.errors import DataError, UsageError
 
 
 def test_each_line_is_a_text(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from helpers.tables import pairs_of
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.errors import DataError, UsageError
+from tfm.system.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
 NAMED = "id\ten\tfr\n1\ta cat\tun chat\n2\ta dog\t\n3\tbread\tdu pain\n"

@@ -7,7 +7,7 @@ import pytest
 from helpers.tables import pairs_of
 
 from tfm.data.config import DataConfig
-from tfm.data.errors import DataError
+from tfm.system.errors import DataError
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from tfm.engine.runs import weights
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.attention import MultiHeadAttention
 from tfm.seq2seq.model.embedding import LearnedPositions
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual
-from tfm.seq2seq.runs import weights
 
 BuildModel = Callable[..., Transformer]
 TinyConfig = Callable[..., ModelConfig]

@@ -7,16 +7,16 @@ import torch
 from helpers.fixed_batches import PAIRS, FixedBatches, batch, build_model, make_trainer, make_updates
 
 from tfm.data.batching import make_batch
-from tfm.data.errors import OutOfMemory, TrainingDiverged
 from tfm.data.tokenizer import BOS_ID, EOS_ID
 from tfm.seq2seq.decoding.fast import FastTransformer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Task
-from tfm.seq2seq.evaluation.loss import TensorBatch, to_tensors
 from tfm.seq2seq.model import Transformer
+from tfm.seq2seq.training.batch import TensorBatch, to_tensors
 from tfm.seq2seq.training.gradients import GradientBuffer, Totals
 from tfm.seq2seq.training.loop import MAX_BAD_UPDATES, Trainer
 from tfm.seq2seq.training.schedule import learning_rate
+from tfm.system.errors import OutOfMemory, TrainingDiverged
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])

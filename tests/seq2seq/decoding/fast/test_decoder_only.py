@@ -8,7 +8,7 @@ import torch
 from helpers.full_pass import FullPass
 from torch import nn
 
-from tfm.seq2seq.decoding import Beam, Greedy
+from tfm.engine import Beam, Greedy
 from tfm.seq2seq.decoding.fast import FastDecoderOnly
 from tfm.seq2seq.decoding.search import Search, Task
 from tfm.seq2seq.model import ModelConfig

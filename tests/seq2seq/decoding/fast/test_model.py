@@ -8,7 +8,7 @@ import torch
 from helpers.full_pass import FullPass
 from torch import Tensor
 
-from tfm.seq2seq.decoding import Beam, Greedy
+from tfm.engine import Beam, Greedy
 from tfm.seq2seq.decoding.fast import FastTransformer
 from tfm.seq2seq.decoding.fast import encoder as encoder_module
 from tfm.seq2seq.decoding.fast import memory as memory_module

@@ -1,0 +1,59 @@
+"""What tfm does, from Python.
+
+    from tfm.engine import Translator, evaluate, train, translate
+
+    train(src="train.en", tgt="train.de", run="runs/mine")
+    print(translate(["One sentence."], run="runs/mine")[0].text)
+    print(evaluate(src="test.en", tgt="test.de", run="runs/mine").scores)
+    translator = Translator.load("runs/mine")
+    print(translator.translate(["Another sentence."], beam_size=5)[0].text)
+
+Importing this package loads no torch; the names below do when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..seq2seq.decoding.beam import Beam
+    from ..seq2seq.decoding.greedy import Greedy
+    from ..seq2seq.decoding.sampling import Sample
+    from .commands import evaluate, train, translate
+    from .embedder import Embedder
+    from .generator import Generation, Generator
+    from .translator import Translation, Translator
+
+__all__ = [
+    "Beam",
+    "Embedder",
+    "Generation",
+    "Generator",
+    "Greedy",
+    "Sample",
+    "Translation",
+    "Translator",
+    "evaluate",
+    "train",
+    "translate",
+]
+
+_MODULES = {
+    "Beam": "tfm.seq2seq.decoding.beam",
+    "Embedder": "tfm.engine.embedder",
+    "Generation": "tfm.engine.generator",
+    "Generator": "tfm.engine.generator",
+    "Greedy": "tfm.seq2seq.decoding.greedy",
+    "Sample": "tfm.seq2seq.decoding.sampling",
+    "Translation": "tfm.engine.translator",
+    "Translator": "tfm.engine.translator",
+    "evaluate": "tfm.engine.commands",
+    "train": "tfm.engine.commands",
+    "translate": "tfm.engine.commands",
+}
+"""The module of each name."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,96 @@
+"""What a run directory holds, for `tfm info`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..seq2seq.model.config import ModelConfig, unknown
+from ..seq2seq.training.progress import Progress
+from ..system.errors import ModelError
+from .exportable import why_not_exportable
+from .runs.checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
+from .runs.directory import RunDirectory, best_checkpoint
+from .runs.verdict import verdict
+from .runs.weights import stored_parameters
+from .training.setup import describe_setup
+
+
+def describe_run(run: RunDirectory) -> dict[str, Any]:
+    """Model, vocabulary, checkpoints and scores of a run.
+
+    Raises:
+        ModelError: The directory holds no checkpoint, or none that is sound.
+    """
+    checkpoints = {path: run.examine(path) for path in run.checkpoints()}
+    sound = [path for path, reason in checkpoints.items() if not reason]
+    if not sound:
+        reasons = "; ".join(reason for reason in checkpoints.values() if reason)
+        raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
+    best, last = best_checkpoint(sound), sound[-1]
+    description, state = read_description(last), read_state(last)
+    progress = Progress(**state["progress"])
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
+    config = description.model_config()
+    sizes = {
+        "src_vocab_size": description.src_vocab_size,
+        "tgt_vocab_size": description.tgt_vocab_size,
+        "shared_vocab": description.shared_vocab,
+    }
+    return {
+        "run": str(run),
+        "made by": f"tfm {description.tfm_version}",
+        "machine": f"{description.purpose} ({config.architecture})",
+        "parameters": stored_parameters(last, description),
+        "model": description.model,
+        "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
+        "weights": "moving average" if description.weights == "ema" else "as trained",
+        "decoding": description.decoding,
+        "repair": _repair(description, tokenizer.carried) if description.purpose == "translator" else None,
+        "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
+        "training": {
+            "step": progress.step,
+            "of": state.get("max_steps"),
+            "epoch": progress.epoch,
+            _counted(description.purpose): progress.tokens,
+            "stopped_early": progress.stopped_early,
+        },
+        "computed": describe_setup(run, state.get("environment", {})),
+        "checkpoints": [
+            {
+                "step": checkpoint_step(path),
+                "score": None if reason else read_state(path).get("score"),
+                "best": path == best,
+                "last": path == last,
+                "damage": reason,
+            }
+            for path, reason in checkpoints.items()
+        ],
+        "verdict": _verdict(run, progress, state.get("max_steps")) if run.has_begun else [],
+        "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
+    }
+
+
+def _repair(description: ModelDescription, carried: Iterable[str]) -> str:
+    """What is searched for once more, and why."""
+    kinds = ", ".join(sorted(carried)) or "none"
+    return f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}"
+
+
+def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:
+    """How good a run is and what would help, as of a checkpoint."""
+    return verdict(run.metrics.records(), run.configuration().training, progress, max_steps)
+
+
+def _exportable(config: ModelConfig, vocab_size: int) -> str:
+    reasons = why_not_exportable(config, vocab_size=vocab_size)
+    return f"not possible: {'; '.join(reasons)}" if reasons else "ctranslate2"
+
+
+def _counted(purpose: Purpose) -> str:
+    """What the loss is a mean over; of a sentence encoder pairs or hidden tokens."""
+    match purpose:
+        case "translator" | "language model":
+            return "target_tokens"
+        case "sentence encoder":
+            return "examples"
+        case other:
+            raise unknown("purpose", other)

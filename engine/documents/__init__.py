@@ -1,0 +1,59 @@
+"""Documents that are translated in place: what is empty is filled in, all else stays as it is.
+
+A new format is a module with a class that is a `Document`, and one line in `DOCUMENTS`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ...data.config import DataConfig
+from ...data.formats.format import suffix_of
+from ...system.errors import UsageError
+from .document import Document
+from .gettext import PoDocument
+from .subtitles import SubtitleDocument
+from .table import CsvDocument, JsonlDocument, TsvDocument
+from .tmx import TmxDocument
+from .xliff import XliffDocument
+
+DOCUMENTS: dict[str, Callable[[Path, DataConfig], Document]] = {
+    ".po": PoDocument,
+    ".pot": PoDocument,
+    ".xlf": XliffDocument,
+    ".xliff": XliffDocument,
+    ".tmx": TmxDocument,
+    ".srt": SubtitleDocument,
+    ".vtt": SubtitleDocument,
+    ".tsv": TsvDocument,
+    ".csv": CsvDocument,
+    ".jsonl": JsonlDocument,
+}
+"""What opens a file, by its suffix."""
+_WRITTEN_AS = {".pot": ".po"}
+"""Suffixes of what is written where it is called otherwise."""
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is translated in place."""
+    return suffix_of(path) in DOCUMENTS
+
+
+def open_document(path: Path, output: Path | None, config: DataConfig) -> Document:
+    """Reads a document.
+
+    Args:
+        path: The file.
+        output: Where it is to be written.
+        config: Names columns, or languages.
+
+    Raises:
+        DataError: It cannot be read.
+        UsageError: The output is missing, or would have another format.
+    """
+    suffix = suffix_of(path)
+    wanted = _WRITTEN_AS.get(suffix, suffix)
+    if output is None:
+        raise UsageError(f"{path} is translated as a whole: name the file to write, --output FILE{wanted}")
+    if output.suffix.lower() != wanted:
+        raise UsageError(f"{path} is translated in its own format: the --output must end in {wanted}, not {output}")
+    return DOCUMENTS[suffix](path, config)

@@ -1,0 +1,135 @@
+"""Test sets: sources, and for each its references."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, compress
+from pathlib import Path
+
+from ...data.cleaning import clean
+from ...data.config import DataConfig
+from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec
+from ...data.formats import refuse_known_format
+from ...data.formats.format import suffix_of
+from ...data.formats.lines import open_two_files
+from ...data.holdout import hold_out
+from ...system.console import Console
+from ...system.errors import DataError, TfmError, UsageError
+from ..runs.directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """What is to be translated, and compared with.
+
+    Attributes:
+        sources: The texts.
+        references: For each of them one or more translations.
+        kept: For each entry of the corpus whether it is among them.
+    """
+
+    sources: list[str]
+    references: list[list[str]]
+    kept: list[bool]
+
+    @property
+    def lines(self) -> list[int]:
+        """The number of each text in the corpus, counted from 1."""
+        return [number for number, kept in enumerate(self.kept, start=1) if kept]
+
+
+def read_test_set(
+    src: list[Path],
+    tgt: list[Path],
+    data: list[str],
+    run: Path | None,
+    columns: dict[str, str],
+    console: Console,
+    *,
+    sources_count: bool = True,
+) -> TestSet:
+    """Reads sources and references. An entry without a text on both sides is left out, which is said.
+
+    As many `tgt` as `src`: one test set after the other. Several of one `src`, or of none: each has a reference for
+    each line. The lines of a `.tsv` are references with tabs between them. What is blank is no reference.
+
+    Args:
+        src, tgt: Files, line by line.
+        data: Or pairs, in the notation of `--data`.
+        run: What is not in `columns` is called as in its training data.
+        columns: Of `data`.
+        console: Hears what was recognised.
+        sources_count: Whether a line needs a source.
+
+    Raises:
+        UsageError: The files are not given, or do not match.
+        DataError: They cannot be read, or no entry is left.
+    """
+    directory = None if run is None else RunDirectory(run)
+    config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
+    config = replace(config, **columns)
+    if data and not (src or tgt):
+        corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
+        entries = [(source, [reference]) for source, reference in _said(corpus, console).pairs()]
+    elif tgt and (src or not sources_count) and not data:
+        groups = _groups(src, tgt)
+        entries = [entry for group in groups for entry in _entries(*group, config.bad_lines == "skip", console)]
+    else:
+        raise UsageError("give a test set: --src and --tgt, or --data")
+    texts = [(source, [text for text in texts if clean(text)]) for source, texts in entries]
+    kept = [bool(references and (clean(source) or not sources_count)) for source, references in texts]
+    if not any(kept):
+        raise DataError(f"{' and '.join(map(str, data or [*src, *tgt]))}: no pair with a text on both sides")
+    if left_out := len(kept) - sum(kept):
+        console.say(f"{left_out:,} of {len(kept):,} entries left out: no text on one side")
+    sources, references = zip(*compress(texts, kept), strict=True)
+    return TestSet(list(sources), list(references), kept)
+
+
+def _said(corpus: Corpus, console: Console) -> Corpus:
+    for remark in corpus.remarks:
+        console.say(remark)
+    return corpus
+
+
+def _groups(src: list[Path], tgt: list[Path]) -> list[tuple[Path, list[Path]]]:
+    """Which files of references go with which file of sources; without any, the first of them stands in for it."""
+    if len(src) == len(tgt):
+        return [(one, [other]) for one, other in zip(src, tgt, strict=True)]
+    if len(src) > 1:
+        raise UsageError(
+            f"--src names {len(src)} files and --tgt {len(tgt)}; give one --tgt for each --src, or one --src and for it"
+            " several --tgt"
+        )
+    return [((src or tgt)[0], tgt)]
+
+
+def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> Iterator[tuple[str, list[str]]]:
+    """Each line of a file, and what stands in this line of the files of references."""
+    tables = {path for path in tgt if suffix_of(path) == ".tsv"}
+    for path in {src, *tgt} - tables:
+        refuse_known_format(path, "it holds both sides; give it to --data")
+    corpora = [_said(Corpus(*open_two_files(src, one, skip_bad=skip_bad)), console) for one in tgt]
+    for lines in zip(*(corpus.pairs() for corpus in corpora), strict=True):
+        texts = zip(tgt, (text for _, text in lines), strict=True)
+        cells = (text.split("\t") if path in tables else [text] for path, text in texts)
+        yield lines[0][0], list(chain.from_iterable(cells))
+
+
+def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
+    """At most so many pairs of a run's validation set, evenly spaced; none where it is gone.
+
+    Args:
+        run: Its directory.
+        count: How many at most.
+        say: Hears why there are none.
+        without: What is not done then.
+    """
+    try:
+        settings = run.configuration()
+        dev = dev_corpus(settings.data) or hold_out(open_corpus(settings.data), seed=settings.training.seed)[1]
+        pairs = [(src, tgt) for src, tgt in dev.pairs() if (dev.text_only or clean(src)) and clean(tgt)]
+    except TfmError as error:
+        say(f"{without}: its validation set is not there ({error})")
+        return []
+    count = min(count, len(pairs))
+    return [pairs[i * len(pairs) // count] for i in range(count)]

@@ -1,0 +1,152 @@
+"""Scores of a trained run on a test set."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...data.cleaning import clean
+from ...data.glossary import Glossary
+from ...data.placeholders import placeholders
+from ...seq2seq.decoding.config import CHUNK_TEXTS
+from ..translator import Translation, Translator
+from .forced import ForcedScore, force, set_loss
+from .scores import Score, score
+from .segments import Group, by_length, correlation, sentence_chrf
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of what should be in the outputs is there.
+
+    Attributes:
+        count: What is there.
+        total: What should be.
+    """
+
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """In per cent."""
+        return 100 * self.count / self.total
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """What `tfm evaluate` prints.
+
+    Attributes:
+        outputs: The translations.
+        confidences, chrf: Of each sentence: `Translation.confidence`, and chrF.
+        groups: Scores by the length of the source.
+        loss, ppl: Of each sentence's first reference, without label smoothing.
+        loss_sentences: How many of them these cover: those that fit the model whole.
+        forced: What the model thinks of each of these references; None for the others.
+        placeholders: Those of the sources, such as `%s`.
+        terms: Translations that a glossary asks for.
+        looped: Outputs that repeated themselves.
+        repaired: Outputs that a second search found, for a loop or a lost placeholder.
+        constrained: Outputs that a second search found, for a term of the glossary.
+        numbers: Outputs with other numbers than the source.
+        unknown: Sources with text that the vocabulary does not know.
+    """
+
+    checkpoint: Path
+    beam_size: int
+    length_penalty: float
+    no_repeat_ngram_size: int
+    loss: float
+    ppl: float
+    loss_sentences: int
+    forced: list[ForcedScore | None]
+    scores: list[Score]
+    outputs: list[str]
+    placeholders: Kept
+    terms: Kept
+    looped: int
+    repaired: int
+    constrained: int
+    numbers: int
+    unknown: int
+    confidences: list[float]
+    chrf: list[float]
+    groups: list[Group]
+
+    @property
+    def correlation(self) -> float | None:
+        """Of confidence and chrF, from -1 to 1; None where there are too few sentences."""
+        return correlation(self.confidences, self.chrf)
+
+
+def evaluate_set(
+    run: Path,
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str],
+    checkpoint: str = "best",
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    no_repeat_ngram_size: int | None = None,
+    glossary: Glossary | None = None,
+    repair: bool | None = None,
+    device: str = "auto",
+    warn: Callable[[str], None] = lambda text: None,
+    on_done: Callable[[int], None] = lambda done: None,
+) -> TestResult:
+    """Translates a test set and scores it.
+
+    Args:
+        run: The run directory.
+        sources: The texts.
+        references: For each of them one or more translations.
+        metrics: Names, see `scores.METRICS`.
+        checkpoint: `best`, `last` or a step.
+        beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
+        glossary: Terms whose translations are given.
+        repair: See `Translator.translate`.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        warn: Hears of sentences that had to be cut.
+        on_done: Told the number of sentences translated so far.
+
+    Raises:
+        ModelError: No sound checkpoint.
+    """
+    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
+    assert translator.checkpoint is not None
+    search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
+    found: list[Translation] = []
+    for start in range(0, len(sources), CHUNK_TEXTS):
+        chunk = sources[start : start + CHUNK_TEXTS]
+        found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
+        on_done(len(found))
+    outputs, kinds = [translation.text for translation in found], translator.tokenizer.placeholders.expected
+    forced = force(translator, sources, [refs[0] for refs in references])
+    loss = set_loss(forced)
+    return TestResult(
+        checkpoint=translator.checkpoint,
+        beam_size=search.rows,
+        length_penalty=search.length_penalty,
+        no_repeat_ngram_size=search.no_repeat_ngram_size,
+        loss=loss.loss,
+        ppl=loss.ppl,
+        loss_sentences=sum(one is not None for one in forced),
+        forced=forced,
+        scores=[score(name, outputs, references) for name in metrics],
+        outputs=outputs,
+        placeholders=_kept([len(placeholders(clean(text), kinds)) for text in sources], [one.lost for one in found]),
+        looped=sum(one.looped for one in found),
+        repaired=sum(one.repaired for one in found),
+        constrained=sum(one.constrained for one in found),
+        numbers=sum(bool(one.numbers) for one in found),
+        unknown=sum(bool(one.unknown) for one in found),
+        confidences=[one.confidence for one in found],
+        chrf=sentence_chrf(outputs, references),
+        groups=by_length(sources, outputs, references),
+        terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
+    )
+
+
+def _kept(wanted: Sequence[int], missing: Sequence[Sequence[str]]) -> Kept:
+    return Kept(sum(wanted) - sum(map(len, missing)), sum(wanted))

@@ -1,0 +1,68 @@
+"""Questions put to a model by changing it a little, or by reading it too early."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ...seq2seq.model.attention import MultiHeadAttention
+from .trace import attention_modules
+
+
+@dataclass(frozen=True)
+class WithoutHead:
+    """What a model does when one head gives zeros.
+
+    Attributes:
+        module: The attention whose head it is.
+        head: Counted from 0.
+        log_probs: Of the tokens of the output that the whole model found, each given those before.
+        output: The token ids that greedy search finds now, without eos.
+    """
+
+    module: str
+    head: int
+    log_probs: list[float]
+    output: list[int]
+
+
+@contextmanager
+def head_off(attention: MultiHeadAttention, head: int) -> Iterator[None]:
+    """One head gives zeros inside the block: the rows of W^O that read it are 0 (columns, as torch stores it)."""
+    width = attention.out_proj.in_features // attention.num_heads
+    with torch.no_grad():
+        columns = attention.out_proj.weight[:, head * width : (head + 1) * width]
+        kept = columns.clone()
+        columns.zero_()
+        try:
+            yield
+        finally:
+            columns.copy_(kept)
+
+
+def without_each_head(
+    model: nn.Module, log_probs: Callable[[], Tensor], output: Callable[[], list[int]]
+) -> list[WithoutHead]:
+    """Switches off each head of each attention in turn.
+
+    Args:
+        model: As it is.
+        log_probs: Computes those of a fixed output with the model, (T,).
+        output: Searches for an output with the model.
+    """
+    found: list[WithoutHead] = []
+    for name, attention in attention_modules(model).items():
+        for head in range(attention.num_heads):
+            with head_off(attention, head):
+                found.append(WithoutHead(name, head, log_probs().tolist(), output()))
+    return found
+
+
+def early_logits(hidden: Tensor, norm: nn.Module, output_layer: nn.Module) -> Tensor:
+    """What a layer would say if it were the last one: its output (T, D) through the output layer, (T, V).
+
+    With pre-norm the stack's last LayerNorm comes between; with post-norm that is nothing at all.
+    """
+    return output_layer(norm(hidden))

@@ -1,0 +1,168 @@
+"""Searches, watched. They run as ever, over a step that computes everything anew with the plain model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...seq2seq.decoding.beam import Beam, likeliest_extensions
+from ...seq2seq.decoding.greedy import Greedy
+from ...seq2seq.decoding.repeats import forbid_repeats
+from ...seq2seq.decoding.search import (
+    IMPOSSIBLE,
+    Hypothesis,
+    Search,
+    SearchState,
+    Task,
+    force_eos,
+    force_prefixes,
+    log_softmax,
+)
+
+_IMPOSSIBLE_ROW = -1
+"""Stands for an extension that does not exist."""
+Predict = Callable[[Tensor], Tensor]
+"""The logits (R, V) of what follows after rows of tokens (R, T), bos included."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A hypothesis that a search looked at: another one, and one more token.
+
+    Attributes:
+        parent: Number of the other one, in the order of the list; None for what begins with bos alone.
+        token: The last token.
+        log_prob: Of this token, given those before.
+        total: Of the whole hypothesis.
+        position: Of the token, counted from 0.
+        fate: `kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left.
+    """
+
+    parent: int | None
+    token: int
+    log_prob: float
+    total: float
+    position: int
+    fate: str
+
+
+class PlainState:
+    """All tokens of every row; a `SearchState`."""
+
+    def __init__(self, device: torch.device | None = None) -> None:
+        self.ids = torch.empty(1, 0, dtype=torch.long, device=device)  # (R, T)
+        self.moved: list[int] | None = None
+        """Since the last step: which row each row was."""
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Row i becomes what row `rows[i]` was."""
+        del sentences
+        self.ids = self.ids[rows]
+        before = self.moved
+        self.moved = [before[row] if before is not None else row for row in rows.tolist()]
+
+
+class WatchedStep:
+    """A `Step` that computes the whole sequence anew with the plain model, and writes down what a search makes of it.
+
+    Args:
+        predict: The model.
+        search: Whose step it is.
+        task: Of one sentence.
+    """
+
+    def __init__(self, predict: Predict, search: Search, task: Task) -> None:
+        self._predict, self._size, self._task = predict, search.rows, task
+        self._no_repeat_ngram_size = search.no_repeat_ngram_size if isinstance(search, Greedy | Beam) else 0
+        self._rows: list[int | None] = []  # the extension of each row of the last step
+        self._log_probs = torch.empty(0, 0)  # of the last step, as the search sees them, (R, V)
+        self.extensions: list[Extension] = []
+
+    def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
+        """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
+        assert isinstance(state, PlainState)
+        if position:
+            self._note_kept(last.tolist(), position - 1, state.moved)
+        else:
+            self._rows = [None] * last.size(0)
+        state.moved = None
+        state.ids = torch.cat([state.ids, last[:, None]], dim=1)
+        logits = self._predict(state.ids)
+        self._log_probs = self._possible(log_softmax(logits.clone()), position, state.ids)
+        return logits
+
+    def _possible(self, log_probs: Tensor, position: int, ids: Tensor) -> Tensor:
+        """Log-probabilities (R, V) without what the search leaves out: it takes a beginning that is given, does not
+        repeat itself if it must not, and ends at its limit.
+        """
+        if position < self._task.longest_prefix:
+            log_probs = force_prefixes(log_probs, position, [0], self._task.prefixes)
+        if self._no_repeat_ngram_size:
+            log_probs = forbid_repeats(log_probs, ids, self._no_repeat_ngram_size, self._task, [0])
+        at_limit = torch.full((log_probs.size(0),), position + 1 >= self._task.first_limit, device=log_probs.device)
+        return force_eos(log_probs, at_limit, self._task.eos_id)
+
+    def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
+        """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
+
+        A beam has as many rows as ever where fewer beginnings are possible, in a prefix that is given, say: only those
+        that are possible are written down.
+        """
+        moved = list(range(len(tokens))) if moved is None else moved
+        rows = list(zip(moved, tokens, strict=True))
+        kept = [(row, token) for row, token in rows if self._is_possible(row, token)]
+        numbers = self._note(position, kept)
+        self._rows = [numbers.get(each, _IMPOSSIBLE_ROW) for each in rows]
+
+    def _is_possible(self, row: int, token: int) -> bool:
+        return self._rows[row] != _IMPOSSIBLE_ROW and self._log_probs[row, token].item() > IMPOSSIBLE
+
+    def _note(self, position: int, kept: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""
+        rows, log_probs = self._rows, self._log_probs
+        totals = torch.tensor([self._total(row) for row in rows])
+        eos_id = self._task.eos_id
+        likeliest = likeliest_extensions(totals[None], log_probs.clone().cpu(), 2 * self._size, filler=eos_id)
+        best, parents, tokens = (each[0].tolist() for each in likeliest)
+        seen = {
+            (p, t): rank
+            for rank, (total, p, t) in enumerate(zip(best, parents, tokens, strict=True))
+            if total > IMPOSSIBLE
+        }
+        numbers: dict[tuple[int, int], int] = {}
+        for row, token in dict.fromkeys([*seen, *kept]):
+            ends = token == eos_id and seen.get((row, token), self._size) < self._size
+            fate = "kept" if (row, token) in kept else "ended" if ends else "cut"
+            log_prob = log_probs[row, token].item()
+            numbers[row, token] = len(self.extensions)
+            self.extensions.append(Extension(rows[row], token, log_prob, totals[row].item() + log_prob, position, fate))
+        return numbers
+
+    def _total(self, row: int | None) -> float:
+        if row is None:
+            return 0.0
+        return IMPOSSIBLE if row == _IMPOSSIBLE_ROW else self.extensions[row].total
+
+    def finish(self) -> list[Extension]:
+        """Everything written down, once the search has returned."""
+        position = self.extensions[-1].position + 1 if self.extensions else 0
+        self._note(position, [])
+        return self.extensions
+
+
+def watch(search: Search, predict: Predict, task: Task) -> tuple[list[Hypothesis], list[Extension]]:
+    """Searches for the output of one sentence.
+
+    Args:
+        search: `Greedy`, `Beam` or `Sample`.
+        predict: The model.
+        task: Of one sentence.
+
+    Returns:
+        The hypotheses, as the search gives them, and what it looked at on the way: in each step the likeliest
+        extensions, as many as a beam of the same size looks at.
+    """
+    step = WatchedStep(predict, search, task)
+    hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]
+    return hypotheses, step.finish()

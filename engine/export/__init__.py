@@ -1,0 +1,8 @@
+"""A trained run for other programs: a CTranslate2 directory, and the proof that it translates as the run does.
+
+    specification   our Transformer in CTranslate2's terms
+    directory       everything that translating needs, in one directory
+    parity          both translate the same sentences
+
+CTranslate2 is an extra (`pip install ctranslate2`); only `specification`, `directory` and `parity` need it.
+"""

@@ -1,0 +1,108 @@
+"""Everything that translating with CTranslate2 needs, in one directory.
+
+model.bin, config.json, *_vocabulary.json    what `ctranslate2.Translator` loads
+tokenizer/                                   the run's SentencePiece models
+README.md                                    the lines of Python that translate with it
+export.json                                  where it comes from; marks the directory as ours to replace
+"""
+
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ...seq2seq.model.encoder_decoder import Transformer
+from ...system.errors import EnvironmentFault, ModelError, UsageError
+from ...system.files import json_bytes, staged_directory, write_file
+from ..exportable import why_not_exportable
+from ..runs.checkpoint import ModelDescription
+from ..runs.directory import RunDirectory
+from ..runs.weights import load_model
+from .readme import render_readme
+
+FORMAT_VERSION = 1
+_MARK = "export.json"
+
+
+def require_ctranslate2() -> None:
+    """Says what to install where CTranslate2 is missing.
+
+    Raises:
+        EnvironmentFault: It cannot be imported.
+    """
+    try:
+        import ctranslate2.specs  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
+
+
+def refuse_foreign_directory(output: Path) -> None:
+    """Refuses to replace anything that an earlier export did not write.
+
+    Raises:
+        UsageError: Something else is there.
+    """
+    empty = output.is_dir() and not any(output.iterdir())
+    if (output.exists() or output.is_symlink()) and not empty and not (output / _MARK).is_file():
+        raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
+
+
+def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quantization: str = "float32") -> None:
+    """Writes a checkpoint as a CTranslate2 directory; an earlier export in its place is replaced in one step.
+
+    Args:
+        run: Where the tokenizer is.
+        checkpoint: The checkpoint.
+        output: The directory.
+        quantization: One of `limits.QUANTIZATIONS`.
+
+    Raises:
+        ModelError: A damaged checkpoint, a tokenizer that is not its own, or a model that CTranslate2 cannot hold.
+        UsageError: `output` is something else than an earlier export.
+        EnvironmentFault: CTranslate2 is missing, or the directory cannot be written.
+    """
+    require_ctranslate2()
+    refuse_foreign_directory(output)
+    model, description = load_model(checkpoint)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, checkpoint)
+    largest = max(description.src_vocab_size, description.tgt_vocab_size)
+    if reasons := why_not_exportable(model.config, vocab_size=largest):
+        raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
+    assert isinstance(model, Transformer)
+    with staged_directory(output) as staged:
+        _write_model(model, tokenizer, staged, quantization)
+        tokenizer.save(staged / "tokenizer")
+        text = render_readme(description, tokenizer, quantization=quantization)
+        write_file(staged / "README.md", text.encode())
+        write_file(staged / _MARK, json_bytes(_origin(description, checkpoint, quantization)))
+
+
+def _write_model(model: Transformer, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
+    from .specification import specify
+
+    spec = specify(model, tokenizer.tgt.forbidden_ids())
+    for vocabulary, register in (
+        (tokenizer.src, spec.register_source_vocabulary),
+        (tokenizer.tgt, spec.register_target_vocabulary),
+    ):
+        register([vocabulary.piece(i) for i in range(len(vocabulary))])
+    config: Any = spec.config
+    config.unk_token, config.bos_token, config.eos_token = map(tokenizer.tgt.piece, (UNK_ID, BOS_ID, EOS_ID))
+    config.decoder_start_token = config.bos_token
+    config.add_source_bos, config.add_source_eos = False, True
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(directory))
+
+
+def _origin(description: ModelDescription, checkpoint: Path, quantization: str) -> dict[str, object]:
+    return {
+        "format": FORMAT_VERSION,
+        "tfm_version": metadata.version("tfm"),
+        "checkpoint": str(checkpoint),
+        "quantization": quantization,
+        "tokenizer_sha256": description.tokenizer_sha256,
+        "model": asdict(description.model_config()),
+        "decoding": description.decoding,
+    }

@@ -1,0 +1,195 @@
+"""Our Transformer in CTranslate2's own terms: a `TransformerSpec` with every weight in its place.
+
+A `linear` of CTranslate2 is x W^T + b with W of shape (outputs, inputs), as torch has it; queries, keys and values are
+projected by the rows of one matrix.
+"""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from ctranslate2.specs import attention_spec, common_spec, transformer_spec
+from torch import Tensor, nn
+
+from ...seq2seq.model.attention import MultiHeadAttention
+from ...seq2seq.model.config import Activation, ModelConfig, NormOrder, Positions, unknown
+from ...seq2seq.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
+from ...seq2seq.model.encoder_decoder import Transformer
+from ...seq2seq.model.feed_forward import FeedForward
+from ...seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual
+from ..exportable import MIN_POSITIONS
+
+FORBIDDEN_LOGIT = -1e4
+"""Bias of the pieces that must never be generated: their probability is exactly 0, in half precision too."""
+
+Array = npt.NDArray[np.float32]
+
+
+def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.TransformerSpec:
+    """The specification of a model, its weights copied; vocabularies and special tokens are still to be set.
+
+    Args:
+        model: One that `why_not_exportable` has nothing to say against.
+        forbidden_ids: Target pieces that are never to be generated.
+
+    Raises:
+        NotImplementedError: The configuration has a value that is not known here.
+    """
+    config = model.config
+    pre_norm = _is_pre_norm(config.norm_order)
+    activation, gated = _activation(config.activation)
+    shape: dict[str, Any] = {
+        "num_heads": config.num_heads,
+        "pre_norm": pre_norm,
+        "activation": activation,
+        "ffn_glu": gated,
+    }
+    encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, **shape)
+    decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, **shape)
+    spec = transformer_spec.TransformerSpec(encoder, decoder)
+    settings: Any = spec.config
+    settings.layer_norm_epsilon = config.norm_eps
+    _set_embedding(encoder, encoder.embeddings[0], model.src_embedding, config)
+    _set_embedding(decoder, decoder.embeddings, model.tgt_embedding, config)
+    for layer, ours in zip(encoder.layer, model.encoder.layers, strict=True):
+        _set_encoder_layer(layer, cast(EncoderLayer, ours))
+    for layer, ours in zip(decoder.layer, model.decoder.layers, strict=True):
+        _set_decoder_layer(layer, cast(DecoderLayer, ours))
+    if pre_norm:
+        _set_norm(encoder.layer_norm, model.encoder.norm)
+        _set_norm(decoder.layer_norm, model.decoder.norm)
+    _set_output_layer(decoder.projection, model.output_layer, forbidden_ids)
+    return spec
+
+
+def _is_pre_norm(norm_order: NormOrder) -> bool:
+    match norm_order:
+        case "post":
+            return False
+        case "pre":
+            return True
+        case _:
+            raise unknown("norm_order", norm_order)
+
+
+def _activation(activation: Activation) -> tuple[Any, bool]:
+    """CTranslate2's name of it, and whether it is multiplied by a second projection."""
+    match activation:
+        case "relu":
+            return common_spec.Activation.RELU, False
+        case "gelu":
+            return common_spec.Activation.GELU, False
+        case "swiglu":
+            return common_spec.Activation.SWISH, True
+        case _:
+            raise unknown("activation", activation)
+
+
+def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelConfig) -> None:
+    tokens.weight = _array(embedding.tokens.weight)
+    stack.scale_embeddings = embedding.scale != 1
+    table = _positions(embedding, config.positions)
+    if table is not None:
+        stack.position_encodings.encodings = table
+
+
+def _positions(embedding: Embedding, positions: Positions) -> Array | None:
+    """The position vectors as a table: ours, never CTranslate2's own, whose sinusoids are arranged otherwise."""
+    length, d_model = max(embedding.num_positions, MIN_POSITIONS), embedding.tokens.embedding_dim
+    match positions:
+        case "learned":
+            assert isinstance(embedding.positions, LearnedPositions)
+            return _array(embedding.positions.weight)
+        case "sinusoidal":
+            return _array(sinusoidal_positions(length, d_model))
+        case "rotary":
+            return None  # `_attention` has them
+        case "none":
+            return np.zeros((length, d_model), dtype=np.float32)
+        case _:
+            raise unknown("positions", positions)
+
+
+def _set_encoder_layer(spec: Any, layer: EncoderLayer) -> None:
+    spec.self_attention = _attention(layer.self_attn, layer.self_attn_residual, self_attention=True)
+    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+
+
+def _set_decoder_layer(spec: Any, layer: DecoderLayer) -> None:
+    spec.self_attention = _attention(layer.self_attn, layer.self_attn_residual, self_attention=True)
+    spec.attention = _attention(layer.cross_attn, layer.cross_attn_residual, self_attention=False)
+    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+
+
+def _attention(attention: MultiHeadAttention, residual: Residual, *, self_attention: bool) -> Any:
+    """One attention sub-layer. Self-attention projects queries, keys and values at once, cross-attention queries apart.
+
+    CTranslate2 knows one width of heads; where d_k and d_v differ, the narrower is filled up with zeros, which change
+    neither a dot product nor an output.
+    """
+    heads, d_model = attention.num_heads, attention.out_proj.out_features
+    d_k, d_v = attention.q_proj.out_features // heads, attention.v_proj.out_features // heads
+    width = max(d_k, d_v)
+    usual = width * heads == d_model
+    spec: Any = attention_spec.MultiHeadAttentionSpec(
+        self_attention,
+        head_dim=None if usual else width,
+        rotary_dim=None if attention.rotary is None else d_k,
+        rotary_interleave=True,  # pairs are neighbouring columns
+    )
+    if d_k < width:
+        spec.queries_scale = 1 / math.sqrt(d_k)
+    q, k, v = (_widened(layer, heads, width) for layer in (attention.q_proj, attention.k_proj, attention.v_proj))
+    for linear, rows in zip(spec.linear, [[q, k, v]] if self_attention else [[q], [k, v]], strict=False):
+        linear.weight = np.concatenate([weight for weight, _ in rows])
+        linear.bias = np.concatenate([bias for _, bias in rows])
+    out = _array(attention.out_proj.weight).reshape(d_model, heads, d_v)
+    spec.linear[-1].weight = np.pad(out, ((0, 0), (0, 0), (0, width - d_v))).reshape(d_model, -1)
+    if attention.out_proj.bias is not None:
+        spec.linear[-1].bias = _array(attention.out_proj.bias)
+    _set_norm(spec.layer_norm, residual.norm)
+    return spec
+
+
+def _widened(layer: nn.Linear, heads: int, width: int) -> tuple[Array, Array]:
+    """Weight (heads * width, D) and bias of a projection to heads, each filled up with zeros to that width."""
+    weight = _array(layer.weight).reshape(heads, -1, layer.in_features)
+    bias = _array(layer.bias) if layer.bias is not None else np.zeros(layer.out_features, dtype=np.float32)
+    missing = (0, width - weight.shape[1])
+    widened = np.pad(weight, ((0, 0), missing, (0, 0))).reshape(-1, layer.in_features)
+    return widened, np.pad(bias.reshape(heads, -1), ((0, 0), missing)).reshape(-1)
+
+
+def _set_feed_forward(spec: Any, feed_forward: FeedForward, residual: Residual) -> None:
+    if feed_forward.gate is None:
+        _set_linear(spec.linear_0, feed_forward.linear_1)
+    else:  # CTranslate2 applies the activation to linear_0
+        _set_linear(spec.linear_0, feed_forward.gate)
+        _set_linear(spec.linear_0_noact, feed_forward.linear_1)
+    _set_linear(spec.linear_1, feed_forward.linear_2)
+    _set_norm(spec.layer_norm, residual.norm)
+
+
+def _set_output_layer(spec: Any, layer: nn.Linear, forbidden_ids: list[int]) -> None:
+    _set_linear(spec, layer)
+    bias = np.zeros(layer.out_features, dtype=np.float32) if layer.bias is None else _array(layer.bias)
+    bias[forbidden_ids] = FORBIDDEN_LOGIT
+    spec.bias = bias
+
+
+def _set_linear(spec: Any, layer: nn.Linear) -> None:
+    spec.weight = _array(layer.weight)
+    if layer.bias is not None:
+        spec.bias = _array(layer.bias)
+
+
+def _set_norm(spec: Any, norm: nn.Module) -> None:
+    assert isinstance(norm, nn.LayerNorm)
+    spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _array(tensor: Tensor) -> Array:
+    """A copy: quantization scales what it is given in place."""
+    return tensor.detach().to("cpu", torch.float32, copy=True).numpy()

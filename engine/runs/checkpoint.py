@@ -1,0 +1,255 @@
+"""Checkpoints: immutable directories, complete or absent. safetensors and JSON, never pickle.
+
+    checkpoints/step-000500/
+      model.safetensors       the weights
+      ema.safetensors         their exponential moving average, if the run keeps one
+      optimizer.safetensors   the optimizer's moments
+      model.json              everything needed to rebuild the model and its defaults; says which weights to use
+      state.json              where training stands
+      tokenizer.json, *.model the vocabularies once more, should those of the run get lost
+      manifest.json           sha256 and size of each file above, written last
+
+Every file is hashed before it is parsed, and the bytes that were hashed are the bytes that are parsed. Nothing here
+needs torch, so that the command line can look at a run without waiting for it; `weights` turns the files into tensors.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from ...data.config import MAX_VOCABULARY_BYTES
+from ...data.facts import CorpusFacts
+from ...seq2seq.decoding.config import DecodingConfig
+from ...seq2seq.model.config import ModelConfig, unknown
+from ...seq2seq.training.progress import Progress
+from ...system.errors import EnvironmentFault, ModelError, UsageError
+from ...system.files import json_bytes, sha256_bytes, staged_directory, write_file
+from ...system.untrusted import LONGEST_STRING, MAX_JSON_BYTES, check_fields, parse_object, read_plain
+
+FORMAT_VERSION = 1
+MAX_TENSORS_BYTES = 20_000_000_000
+"""Largest file of tensors."""
+_REQUIRED = ("model.json", "model.safetensors", "state.json")
+_VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
+_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY)
+_MOST_BYTES = {".safetensors": MAX_TENSORS_BYTES, ".model": MAX_VOCABULARY_BYTES, ".json": MAX_JSON_BYTES}
+_MOST_PIECES = 10_000_000
+"""Of a vocabulary."""
+_STEP_NAME = re.compile(r"step-(\d{6,})")
+
+
+def checkpoint_name(step: int) -> str:
+    """The name of the directory that holds the checkpoint of a step."""
+    return f"step-{step:06d}"
+
+
+def checkpoint_step(directory: Path) -> int:
+    """The step that a checkpoint directory is named after; -1 if it is not named like one."""
+    match = _STEP_NAME.fullmatch(directory.name)
+    return int(match[1]) if match else -1
+
+
+Purpose = Literal["translator", "language model", "sentence encoder"]
+COMMANDS: dict[Purpose, str] = {
+    "translator": "tfm translate",
+    "language model": "tfm generate",
+    "sentence encoder": "tfm embed",
+}
+"""The command that puts a machine to use."""
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """The content of `model.json`."""
+
+    format: int
+    tfm_version: str
+    model: dict[str, Any]
+    src_vocab_size: int
+    """Pieces of the source vocabulary; 0 where there is no source, in a language model."""
+    tgt_vocab_size: int
+    shared_vocab: bool
+    tokenizer_sha256: str
+    weights: str
+    """Which weights validation, best and translate use: `ema` or `model`."""
+    decoding: dict[str, Any]
+    corpus: dict[str, Any] = field(default_factory=dict)
+    """What the training pairs are like, see `data.facts`; nothing in checkpoints of an earlier tfm."""
+
+    def model_config(self) -> ModelConfig:
+        """Sizes and choices of the model."""
+        return ModelConfig(**self.model)
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the model was trained to do."""
+        match self.model_config().architecture:
+            case "encoder_decoder":
+                return "translator"
+            case "decoder_only":
+                return "translator" if self.src_vocab_size else "language model"
+            case "encoder_only":
+                return "sentence encoder"
+            case other:
+                raise unknown("architecture", other)
+
+    def require(self, purpose: Purpose, run: object) -> None:
+        """Refuses to use the model for anything else than what it was trained for.
+
+        Args:
+            purpose: What it is to be used for.
+            run: What the user calls it.
+
+        Raises:
+            UsageError: It was trained for something else; says which command is for that.
+        """
+        if self.purpose != purpose:
+            raise UsageError(f"{run} is a {self.purpose}, and this needs a {purpose}; use {COMMANDS[self.purpose]}")
+
+    def decoding_config(self) -> DecodingConfig:
+        """The run's decoding defaults."""
+        return DecodingConfig(**self.decoding)
+
+    def corpus_facts(self) -> CorpusFacts:
+        """What the training pairs are like."""
+        return CorpusFacts(**self.corpus)
+
+
+def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
+    """Writes the files of a checkpoint and their manifest, then reads all back and verifies them.
+
+    Raises:
+        EnvironmentFault: They could not be written, or did not read back as written.
+    """
+    manifest = {name: {"sha256": sha256_bytes(content), "size": len(content)} for name, content in contents.items()}
+    with staged_directory(target) as staged:
+        for name, content in contents.items():
+            write_file(staged / name, content)
+        write_file(staged / "manifest.json", json_bytes({"format": FORMAT_VERSION, "files": manifest}))
+    if reason := damage(target):
+        raise EnvironmentFault(f"{target} does not read back as written ({reason}); is the disk failing?")
+
+
+def read_file(directory: Path, name: str) -> bytes:
+    """One file of a checkpoint, its hash checked.
+
+    Raises:
+        ModelError: Missing, a link, damaged, or not listed in the manifest.
+    """
+    entry = listed(directory, name)
+    path = directory / name
+    content = read_plain(path, min(_MOST_BYTES[path.suffix], entry["size"]))  # no more than that need be read
+    if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
+        raise ModelError(f"{path} is damaged (its sha256 is not the one in manifest.json)")
+    return content
+
+
+def listed(directory: Path, name: str) -> dict[str, Any]:
+    """What the manifest says of a file: its `size` and its `sha256`.
+
+    Raises:
+        ModelError: Nothing, or the manifest is damaged.
+    """
+    try:
+        return _manifest(directory)[name]
+    except KeyError as error:
+        raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
+
+
+def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
+    """Size and hash of each file that a checkpoint may have."""
+    path = directory / "manifest.json"
+    content = read_plain(path, MAX_JSON_BYTES)
+    manifest = parse_object(content, path)
+    version, files = manifest.get("format"), manifest.get("files")
+    if type(version) is int and version != FORMAT_VERSION:
+        raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
+    if type(version) is not int or not isinstance(files, dict) or not all(_is_entry(entry) for entry in files.values()):
+        raise ModelError(f"{path} is damaged")
+    if strangers := [name for name in files if name not in _FILES]:
+        raise ModelError(f"{path} lists {strangers[0][:40]!r}, which no checkpoint has")
+    if json_bytes(manifest) != content:  # a byte that changes no meaning, such as a space, has changed all the same
+        raise ModelError(f"{path} is damaged: it is not as tfm writes it")
+    return files
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("sha256"), str) and type(entry.get("size")) is int
+
+
+def has_vocabulary(directory: Path) -> bool:
+    """Whether a checkpoint has a copy of the vocabularies; those of an earlier tfm have none."""
+    return (directory / _VOCABULARY[0]).exists()
+
+
+def damage(directory: Path) -> str:
+    """What is wrong with a checkpoint; an empty string if every file is there and hashes to what the manifest says."""
+    try:
+        for name in {*_REQUIRED, *_manifest(directory)}:
+            read_file(directory, name)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def read_description(directory: Path) -> ModelDescription:
+    """`model.json` of a checkpoint, checked.
+
+    Raises:
+        ModelError: Damaged, or made by a newer tfm.
+    """
+    path = directory / "model.json"
+    content = parse_object(read_file(directory, "model.json"), path)
+    if content.get("format") != FORMAT_VERSION or content.keys() - {field.name for field in fields(ModelDescription)}:
+        maker = str(content.get("tfm_version"))[:40]
+        raise ModelError(f"{path} was made by tfm {maker}, which this tfm cannot read; upgrade")
+    check_fields(content, ModelDescription, path)
+    try:
+        description = ModelDescription(**content)
+        check_fields(description.model, ModelConfig, path)
+        check_fields(description.decoding, DecodingConfig, path)
+        check_fields(description.corpus, CorpusFacts, path)
+        description.model_config()
+        description.decoding_config()
+    except (ValueError, TypeError) as error:
+        first, *_ = str(error).splitlines()  # a line for each of its mistakes
+        raise ModelError(f"{path} is damaged: {first}") from error
+    if not 0 <= description.src_vocab_size <= _MOST_PIECES or not 0 < description.tgt_vocab_size <= _MOST_PIECES:
+        raise ModelError(f"{path} is damaged: no vocabulary has so many pieces")
+    one_size = description.src_vocab_size == description.tgt_vocab_size
+    if description.shared_vocab and not one_size and description.purpose != "language model":
+        raise ModelError(f"{path} is damaged: a shared vocabulary has one size")
+    return description
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """`state.json` of a checkpoint. It says at least where training stands.
+
+    Raises:
+        ModelError: Damaged.
+    """
+    path = directory / "state.json"
+    state = parse_object(read_file(directory, "state.json"), path)
+    progress = state.get("progress")
+    if not isinstance(progress, dict) or type(progress.get("step")) is not int or progress["step"] < 0:
+        raise ModelError(f"{path} is damaged: it does not say at which step training stands")
+    check_fields(progress, Progress, path)
+    known = {field.name for field in fields(_StateFields)}
+    check_fields({key: value for key, value in state.items() if key in known}, _StateFields, path)
+    for key, value in state.get("environment", {}).items():
+        if type(value) not in (str, int) or not f"{key}{value}"[: LONGEST_STRING + 1].isprintable():
+            raise ModelError(f"{path} is damaged: environment.{key[:20]} cannot be {repr(value)[:40]}")
+    return state
+
+
+@dataclass(frozen=True)
+class _StateFields:
+    """Types of what `state.json` says besides `progress`; earlier versions said less."""
+
+    max_steps: int | None
+    data: str
+    environment: dict[str, Any]
+    score: float | None
+    loss: float | None

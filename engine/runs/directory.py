@@ -1,0 +1,450 @@
+"""A run directory: where its files lie, and the answer to every question about them.
+
+    runs/mine/
+      config.yaml           the whole configuration, enough to run it again
+      tokenizer/            the vocabularies that the model was trained with
+      plan.json             the number of steps that a time limit came to
+      finish.json           where the run was told to finish, if it was
+      setup.json            precision, processes and threads, settled at the first start
+      metrics.jsonl         losses and scores            timing.jsonl    clocks
+      learning_curve.png    both of metrics.jsonl as a picture
+      cache/                tokenised corpora: may be deleted
+      checkpoints/          see `checkpoint`
+
+Nothing here needs torch.
+"""
+
+import math
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...configs import RunConfig, load_config, parse_config, render_config
+from ...system.errors import EnvironmentFault, ModelError, UsageError
+from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
+from ...system.untrusted import LARGEST_INTEGER, refuse_links
+from .checkpoint import checkpoint_name, checkpoint_step, damage, has_vocabulary, read_state
+
+if TYPE_CHECKING:
+    from ...data.tokenizer import Tokenizer
+
+Settings = dict[str, Any]
+"""A configuration as it stands in `config.yaml`: sections of keys and values."""
+
+_FREE_KEYS = {
+    "max_steps",
+    "max_time",
+    "device",
+    "ranks",
+    "precision",
+    "log_every",
+    "checkpoint_every",
+    "keep_checkpoints",
+}
+"""Settings of `training` that may change while a run goes on; tfm warns where the result will not be bit for bit."""
+_FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_text"}
+"""Settings of `data` that name files. Files may be moved: their content is compared when they are read."""
+
+
+class RunDirectory:
+    """One run on disk.
+
+    Args:
+        path: Its directory, which need not exist yet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._go_to(Path(path))
+        self._damage: dict[Path, str] = {}
+        """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
+        self._lock: DirectoryLock | None = None
+
+    def _go_to(self, path: Path) -> None:
+        self.path = path
+        self.config = self.path / "config.yaml"
+        self.tokenizer = self.path / "tokenizer"
+        self.cache = self.path / "cache"
+        self.plan = self.path / "plan.json"
+        self.finish = self.path / "finish.json"
+        self.finish_request = self.path / "finish-request.json"
+        self.setup = self.path / "setup.json"
+        self.learning_curve = self.path / "learning_curve.png"
+        self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
+        self.timing = LineLog(self.path / "timing.jsonl", is_timing)
+        self._checkpoints = self.path / "checkpoints"
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def quoted(self) -> str:
+        """Its name as a shell takes it."""
+        return shlex.quote(str(self.path))
+
+    @property
+    def files(self) -> list[Path]:
+        """All that tfm reads and writes right in it, whether it is there yet or not."""
+        logs = [self.metrics.path, self.timing.path]
+        decided = [self.config, self.plan, self.finish, self.finish_request, self.setup]
+        return [*decided, *logs, self.learning_curve, self.path / LOCK]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The same of its folders."""
+        return [self.tokenizer, self.cache, self._checkpoints]
+
+    # --- one writer at a time ---
+
+    def lock(self) -> DirectoryLock:
+        """Holds the directory for this process.
+
+        Raises:
+            DirectoryInUse: Another process holds it.
+            ModelError: Something in it is a link, through which other files would be written or removed.
+        """
+        refuse_links(self.path)
+        self._lock = DirectoryLock(self.path)
+        return self._lock
+
+    def follow(self) -> bool:
+        """Takes up the new name if the directory that this process holds has been moved.
+
+        Returns:
+            Whether it has been.
+
+        Raises:
+            EnvironmentFault: It is not there any more, or nobody says where it is. What is written under its name would
+                be another run.
+        """
+        place = self.path if self._lock is None else self._lock.whereabouts()
+        if place is None:
+            raise EnvironmentFault(
+                f"{self} was moved or removed while it was being trained; if it was moved, go on from its last"
+                " checkpoint with the same command and --run NEW-NAME"
+            )
+        if place == self.path:
+            return False
+        self._go_to(place)
+        return True
+
+    def remove_debris(self) -> None:
+        """Removes what a killed process left unfinished. Call it while holding the lock."""
+        if self.has_begun:  # unfinished files of somebody else are not ours to remove
+            for directory in (self.path, self._checkpoints, self.cache):
+                remove_debris(directory)
+
+    # --- its configuration ---
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether somebody started a run here."""
+        return self.config.exists()
+
+    @property
+    def has_come_to_a_checkpoint(self) -> bool:
+        """Whether there is something to lose. Until then a start with other settings may take the directory over."""
+        return self.has_begun and bool(self.checkpoints())
+
+    def settings(self) -> Settings:
+        """What it was last started with.
+
+        Raises:
+            UsageError: `config.yaml` cannot be read.
+        """
+        return load_config(str(self.config))
+
+    def configuration(self) -> RunConfig:
+        """The same, checked and complete."""
+        return parse_config(self.settings())
+
+    def write_configuration(self, config: RunConfig) -> None:
+        """Makes this its configuration."""
+        replace_file(self.config, render_config(config).encode())
+
+    def data_files(self) -> dict[str, list[str]]:
+        """The files of data that it was last started with, by their key; none if it never came to a checkpoint."""
+        if not self.has_come_to_a_checkpoint:
+            return {}
+        data = asdict(self.configuration().data)
+        return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
+
+    def refuse_other(self, config: RunConfig) -> None:
+        """Refuses to go on with settings that would make it another run. Without a checkpoint it has nothing to lose.
+
+        Raises:
+            UsageError: Settings differ, named one by one.
+        """
+        if not self.has_come_to_a_checkpoint:
+            return
+        differing = _differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
+        if differing:
+            raise UsageError(f"{self} holds another run, which differs in {'; '.join(differing)}; name a new --run")
+
+    def begun_otherwise(self, config: RunConfig) -> bool:
+        """Whether an earlier start had other settings or other data, and never came to a checkpoint."""
+        if not self.has_begun or self.has_come_to_a_checkpoint:
+            return False
+        try:
+            return bool(_differences(self.configuration(), config, free={"training": _FREE_KEYS}))
+        except UsageError:  # another tfm wrote it, or somebody edited it
+            return True
+
+    def forget_other_start(self, config: RunConfig, given_tokenizer: Path | None) -> None:
+        """Removes what an earlier start with other settings left, except a vocabulary that the user names."""
+        if self.begun_otherwise(config):
+            for decided in (self.plan, self.finish, self.setup):
+                remove_tree(decided)
+            if given_tokenizer is None or given_tokenizer.resolve() != self.tokenizer.resolve():
+                remove_tree(self.tokenizer)
+
+    # --- its vocabulary ---
+
+    def starting_tokenizer(self, given: Path | None, init_from: Path | None) -> Path | None:
+        """The tokenizer directory that a start takes, if it does not build one.
+
+        Args:
+            given: A directory that the user names.
+            init_from: A run that the user wants to start from.
+
+        Raises:
+            UsageError: Both are given, or a run is to start from itself.
+        """
+        refuse_two_tokenizers(given, init_from)
+        if init_from is None:
+            return given
+        if init_from.resolve() == self.path.resolve():
+            raise UsageError(f"--init-from {init_from} needs another --run to train into")
+        return RunDirectory(init_from).tokenizer
+
+    def load_tokenizer(
+        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
+    ) -> "Tokenizer":
+        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint.
+
+        Args:
+            expected_sha256: Of the tokenizer that the model was trained with.
+            checkpoint: A sound checkpoint of the model.
+            warn: Hears that the copy is taken.
+
+        Raises:
+            ModelError: There is no sound one, or it is not the one that the model was trained with.
+        """
+        from ...data.tokenizer import Tokenizer
+
+        source = self.tokenizer
+        try:
+            tokenizer = Tokenizer.load(source)
+        except ModelError as error:
+            if not has_vocabulary(checkpoint):
+                raise
+            warn(f"{error}; taking the copy in {checkpoint.name}")
+            source = checkpoint
+            tokenizer = Tokenizer.load(source)
+        check_tokenizer(tokenizer, expected_sha256, source)
+        return tokenizer
+
+    # --- its checkpoints ---
+
+    def checkpoint_path(self, step: int) -> Path:
+        """Where the checkpoint of a step lies."""
+        return self._checkpoints / checkpoint_name(step)
+
+    def checkpoints(self) -> list[Path]:
+        """All checkpoints, oldest first, valid or not; not what a save that was cut short left."""
+        folder = self._checkpoints
+        found = [path for path in folder.iterdir() if checkpoint_step(path) >= 0] if folder.is_dir() else []
+        return sorted(found, key=checkpoint_step)
+
+    def sound_checkpoints(self) -> tuple[list[Path], list[str]]:
+        """The sound checkpoints, oldest first, and what is wrong with the others. Reads all of them whole."""
+        reasons = {path: self.examine(path) for path in self.checkpoints()}
+        return [path for path, reason in reasons.items() if not reason], [one for one in reasons.values() if one]
+
+    def examine(self, checkpoint: Path) -> str:
+        """What is wrong with a checkpoint, see `checkpoint.damage`; reads it whole and remembers the answer."""
+        self._damage[checkpoint] = damage(checkpoint)
+        return self._damage[checkpoint]
+
+    def verified(self, checkpoint: Path) -> None:
+        """Remembers of a checkpoint just written that it read back as it was written."""
+        self._damage[checkpoint] = ""
+
+    def find_checkpoint(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
+        """The checkpoint that `--checkpoint` names. No more of them are read whole than need be.
+
+        Args:
+            which: `best` (highest validation score; the last one if none was validated), `last`, or a step.
+            warn: Hears of damaged checkpoints that are passed over.
+
+        Raises:
+            ModelError: There is no such run, or it has no such sound checkpoint.
+        """
+        if not self.path.is_dir():
+            raise ModelError(f"there is no run {self}; train one with tfm train --run {self.quoted}")
+        if which not in ("best", "last"):
+            return self._checkpoint_of_step(which)
+        problems: dict[Path, str] = {}
+        for directory in self._by_preference(which, problems):
+            if reason := self.examine(directory):
+                problems[directory] = reason
+                continue
+            for passed_over in sorted(problems, key=checkpoint_step):
+                warn(f"{problems[passed_over]}; using {directory.name}")
+            return directory
+        reasons = "; ".join(problems[path] for path in sorted(problems, key=checkpoint_step))
+        raise ModelError(
+            f"no valid checkpoint in {self}{f' ({reasons})' if reasons else '; train it first: tfm train'}"
+        )
+
+    def _checkpoint_of_step(self, step: str) -> Path:
+        by_step = {str(checkpoint_step(path)): path for path in self.checkpoints()}
+        directory = by_step.get(step.lstrip("0") or "0")
+        if directory is None:
+            steps = ", ".join(by_step) or "none"
+            raise ModelError(f"{self} has no checkpoint {step!r}; it has best, last and the steps: {steps}")
+        if reason := self.examine(directory):
+            raise ModelError(reason)
+        return directory
+
+    def _by_preference(self, which: str, problems: dict[Path, str]) -> list[Path]:
+        """The checkpoints in the order in which to try them.
+
+        Args:
+            which: `best` or `last`.
+            problems: Receives the checkpoints whose score cannot be read, and what is wrong with them.
+        """
+        newest_first = self.checkpoints()[::-1]
+        if which == "last":
+            return newest_first
+        states: dict[Path, dict[str, Any]] = {}
+        for directory in newest_first:
+            try:
+                states[directory] = read_state(directory)
+            except ModelError as error:
+                problems[directory] = str(error)
+        return _best_first(states) + [path for path, state in states.items() if not _is_scored(state)]
+
+    def newest_known_sound(self) -> Path | None:
+        """The newest of the checkpoints that this process has found sound."""
+        return next((path for path in self.checkpoints()[::-1] if self._damage.get(path) == ""), None)
+
+    def prune(self, *, keep: int) -> list[str]:
+        """Removes old checkpoints: all but the newest `keep` and the best of them all.
+
+        Damaged ones do not count. They go, too, once a newer one is sound: training will not go back to them. The one
+        that scored best stays, though, whatever is wrong with it: perhaps its weights can be rescued. Where nothing
+        is sound, nothing is removed.
+
+        A checkpoint that this process has read whole, or written, is not read again: a save takes as long after a
+        hundred checkpoints as after one.
+
+        Returns:
+            What was wrong with the damaged ones that it removed.
+        """
+        for path in self.checkpoints():
+            if path not in self._damage:
+                self.examine(path)
+        states: dict[Path, dict[str, Any]] = {}
+        for path in self.checkpoints():
+            if not self._damage[path]:
+                try:
+                    states[path] = read_state(path)
+                except ModelError as error:  # it has been damaged since
+                    self._damage[path] = str(error)
+        sound, best = list(states), next(iter(_best_first(states)), None)
+        for directory in sound[:-keep]:
+            if directory != best:
+                remove_tree(directory)
+        if not sound:
+            return []
+        once_best = states[sound[-1]]["progress"].get("best_step")
+        steps = {path: checkpoint_step(path) for path in self.checkpoints() if self._damage[path]}
+        doomed = [path for path, step in steps.items() if step < checkpoint_step(sound[-1]) and step != once_best]
+        for directory in doomed:
+            remove_tree(directory)
+        return [self._damage.pop(directory) for directory in doomed]
+
+
+def refuse_two_tokenizers(given: Path | None, init_from: Path | None) -> None:
+    """Refuses a tokenizer beside a run to start from, which has its own.
+
+    Raises:
+        UsageError: Both are given.
+    """
+    if given is not None and init_from is not None:
+        raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
+
+
+def best_checkpoint(checkpoints: list[Path]) -> Path | None:
+    """The one whose validation scored highest; None if none was validated. Of equals, see `_best_first`."""
+    return next(iter(_best_first({path: read_state(path) for path in checkpoints})), None)
+
+
+def _best_first(states: Mapping[Path, dict[str, Any]]) -> list[Path]:
+    """The checkpoints that were validated, highest score first; of equals the one with the lowest loss, the earliest.
+
+    Args:
+        states: What `state.json` of each says. Those of earlier versions have no loss.
+    """
+    scored = {path: state for path, state in states.items() if _is_scored(state)}
+
+    def rank(path: Path) -> tuple[float, float, int]:
+        loss = scored[path].get("loss")
+        return -scored[path]["score"], math.inf if loss is None else loss, checkpoint_step(path)
+
+    return sorted(scored, key=rank)
+
+
+def _is_scored(state: dict[str, Any]) -> bool:
+    """Whether a validation gave the checkpoint a score that can be compared with others."""
+    score = state.get("score")
+    return score is not None and math.isfinite(score)
+
+
+def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:
+    """Refuses a tokenizer that is not the one the model was trained with.
+
+    Raises:
+        ModelError: It is another one.
+    """
+    if tokenizer.sha256 != expected_sha256:
+        raise ModelError(
+            f"{directory} is not the tokenizer that this model was trained with (sha256 {tokenizer.sha256[:12]}..,"
+            f" the model expects {expected_sha256[:12]}..); restore the run's own"
+        )
+
+
+def _differences(before: RunConfig, now: RunConfig, free: Mapping[str, set[str]]) -> list[str]:
+    """The settings in which two configurations differ, besides those that are free to."""
+    then = asdict(before)
+    return [
+        f"{section}.{key} (was {then[section][key]!r}, now {value!r})"
+        for section, keys in asdict(now).items()
+        for key, value in keys.items()
+        if then[section][key] != value and key not in free.get(section, set())
+    ]
+
+
+_FIGURES = {"train": ("loss",), "validation": ("loss", "score")}
+"""What a line of metrics.jsonl says at least, by its kind."""
+
+
+def is_metric(record: dict[str, Any]) -> bool:
+    """Whether an object is one that tfm writes to metrics.jsonl: figures of a step."""
+    figures = {name: value for name, value in record.items() if not isinstance(value, str)}
+    if figures.get("grad_norm", 0.0) is None:  # of an update that was left out
+        del figures["grad_norm"]
+    wanted = {*_FIGURES.get(str(record.get("kind")), ("kind",)), *(["exact"] if "bleu" in record else [])}
+    return is_timing(figures) and figures.keys() >= wanted
+
+
+def is_timing(record: dict[str, Any]) -> bool:
+    """Whether an object is one that tfm writes to timing.jsonl: numbers, one of which is a step."""
+    numbers = all(type(value) is float or _is_count(value) for value in record.values())
+    return numbers and _is_count(record.get("step"))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_INTEGER

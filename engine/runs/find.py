@@ -1,0 +1,40 @@
+"""Finding the run directory that a reading command means."""
+
+from pathlib import Path
+
+from ...system.console import Console
+from ...system.errors import ModelError, UsageError
+from .directory import RunDirectory
+
+RUNS = Path("runs")
+
+
+def find_run(option: Path | None, console: Console) -> Path:
+    """The run named by `--run`, or the only one in `runs/`.
+
+    Raises:
+        ModelError: The directory named is not a run.
+        UsageError: None is named and `runs/` does not hold exactly one.
+    """
+    if option is not None:
+        if not option.is_dir():
+            quoted = RunDirectory(option).quoted
+            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {quoted}")
+        return option
+    runs = list_runs()
+    if len(runs) == 1:
+        console.say(f"using the run {runs[0]}")
+        return runs[0]
+    if not runs:
+        raise UsageError("there is no run in runs/ yet; train one with tfm train, or name one with --run")
+    raise UsageError(f"runs/ holds several runs; name one with --run: {', '.join(map(str, runs))}")
+
+
+def list_runs() -> list[Path]:
+    """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
+    return sorted(run for run in RUNS.glob("*") if RunDirectory(run).checkpoints())
+
+
+def _known() -> str:
+    runs = list_runs()
+    return f" (there are: {', '.join(map(str, runs))})" if runs else ""

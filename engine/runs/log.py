@@ -1,0 +1,130 @@
+"""What is written and shown of a run under way: metrics.jsonl, timing.jsonl, the learning curve, the progress bar."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from ...seq2seq.training.config import TrainingConfig, parse_duration
+from ...seq2seq.training.progress import Progress
+from ...system.errors import EnvironmentFault
+from ...system.files import replace_file
+from ...system.reporter import Reporter, in_words
+from .curve import learning_curve
+from .directory import RunDirectory
+
+_BETWEEN_CURVES = 10.0
+"""Seconds from one drawing of the learning curve to the next: one takes as long as a hundred updates of a toy model."""
+
+
+class RunLog:
+    """Keeps account of a run.
+
+    Args:
+        run: Its directory.
+        config: For the cadence, and for names in the picture.
+        reporter: Shows the progress bar.
+        started: Monotonic time from which `timing.jsonl` counts.
+        counted: What the loss is a mean over.
+    """
+
+    def __init__(
+        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"
+    ) -> None:
+        self._run, self._config, self._reporter, self._started = run, config, reporter, started
+        self._counted = counted
+        self._drawn = time.monotonic()
+
+    def open(self, progress: Progress, max_steps: int | None) -> None:
+        """Cuts the logs back to where training stands, and begins a progress bar.
+
+        Args:
+            progress: Where training stands.
+            max_steps: Updates in all, if that is known.
+        """
+        if progress.step >= self._config.log_every and not self._run.metrics.path.exists():
+            self._reporter.warn(
+                f"{self._run.metrics.path} is not there any more: it begins anew after step {progress.step:,}; the"
+                " model does not depend on it"
+            )
+        for log in (self._run.metrics, self._run.timing):
+            damaged = log.keep(lambda record: _happened(record, progress))
+            if damaged:
+                self._reporter.warn(
+                    f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
+                    " file as it was"
+                )
+        self._bar = self._reporter.progress("training", max_steps, "step", done=progress.step)
+        self._tick(progress)
+
+    def _tick(self, progress: Progress) -> None:
+        self._last_tick = (time.monotonic(), progress.tokens)
+
+    def after_update(self, progress: Progress, max_steps: int | None, phase: str = "") -> None:
+        """Moves the bar; writes how long it took, now and then.
+
+        Args:
+            progress: Where training stands.
+            max_steps: Updates in all, if that is known.
+            phase: What the learning rate does, in words.
+        """
+        now, (then, tokens) = time.monotonic(), self._last_tick
+        speed = (progress.tokens - tokens) / max(now - then, 1e-9)
+        loss = progress.mean_loss
+        note = f"{speed:,.0f} {self._counted}/s" + (f", loss {loss:.3f}" if loss is not None else "")
+        if phase:
+            note += f", {phase}"
+        if max_steps is None and self._config.max_time is not None:  # the bar cannot tell yet how long it will be
+            note += f", {in_words(parse_duration(self._config.max_time) - (now - self._started))} left"
+        self._bar.update(progress.step, note, total=max_steps)
+        if progress.step % self._config.log_every == 0:
+            seconds = round(now - self._started, 3)
+            self._run.timing.append({"step": progress.step, "seconds": seconds, "tokens_per_second": round(speed, 1)})
+            self._tick(progress)
+
+    def record(self, record: dict[str, Any], progress: Progress) -> None:
+        """Writes deterministic figures to metrics.jsonl."""
+        self._run.metrics.append(record)
+        if record["kind"] == "validation":
+            if time.monotonic() - self._drawn >= _BETWEEN_CURVES:
+                self.draw_curve()
+            self._tick(progress)
+
+    def sync(self) -> None:
+        """Makes what was logged outlast a power cut: a checkpoint never outlives what was logged before it."""
+        for log in (self._run.metrics, self._run.timing):
+            log.sync()
+
+    def close(self) -> None:
+        """Ends the bar and draws the curve."""
+        self._bar.close()
+        self.draw_last_curve()
+
+    def draw_last_curve(self) -> None:
+        """Draws the curve unless it is newer than the log: a kill may have come between the two.
+
+        The run does not depend on a picture, nor may it hide why the run ends.
+        """
+        try:
+            picture, metrics = (_modified(path) for path in (self._run.learning_curve, self._run.metrics.path))
+            if picture <= metrics:
+                self.draw_curve()
+        except EnvironmentFault as error:
+            self._reporter.warn(str(error))
+
+    def draw_curve(self) -> None:
+        """Draws losses and scores so far to learning_curve.png."""
+        if records := self._run.metrics.records():
+            replace_file(self._run.learning_curve, learning_curve(records, self._config))
+            self._drawn = time.monotonic()
+
+
+def _modified(path: Path) -> float:
+    """When a file was last written; if there is none, at no time."""
+    return path.stat().st_mtime if path.exists() else -math.inf
+
+
+def _happened(record: dict[str, Any], progress: Progress) -> bool:
+    """Whether a record is of something before the checkpoint; what came after it will be logged again."""
+    step = record.get("step", math.inf)
+    return step <= (progress.validated_step if record.get("kind") == "validation" else progress.step)

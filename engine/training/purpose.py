@@ -1,0 +1,127 @@
+"""What belongs to each machine in a run: which settings suit it, what it minimises, what its validation is."""
+
+import torch
+
+from ...configs import RunConfig
+from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
+from ...seq2seq.model.config import Architecture, unknown
+from ...seq2seq.training.config import Objective, TrainingConfig
+from ...seq2seq.training.contrastive import ContrastiveLoss
+from ...seq2seq.training.loop import Loss
+from ...seq2seq.training.loss import NextTokenLoss
+from ...seq2seq.training.masking import MaskedTokenLoss, Masking
+from ...system.errors import UsageError
+from ..runs.checkpoint import ModelDescription, Purpose
+
+BEST_METRICS: dict[Purpose, set[str]] = {
+    "translator": {"bleu", "chrf", "exact", "loss"},
+    "language model": {"loss"},
+    "sentence encoder": {"retrieval", "loss"},
+}
+"""Scores that a validation of each machine has."""
+OBJECTIVES: dict[Architecture, tuple[Objective, ...]] = {
+    "encoder_decoder": ("next_token",),
+    "decoder_only": ("next_token",),
+    "encoder_only": ("contrastive", "masked_lm"),
+}
+"""What each architecture can be trained for; the first is what it is trained for if nothing is said."""
+COUNTED: dict[Objective, str] = {"next_token": "tok", "contrastive": "pairs", "masked_lm": "guesses"}
+"""What the loss is a mean over."""
+
+
+def purpose_of(settings: RunConfig) -> Purpose:
+    """What a model of this configuration is trained to do.
+
+    Raises:
+        UsageError: The architecture does not suit the data.
+    """
+    match settings.model.architecture:
+        case "encoder_decoder":
+            if settings.data.text:
+                raise UsageError("text alone trains a language model: --text needs model.architecture decoder_only")
+            return "translator"
+        case "decoder_only":
+            return "language model" if settings.data.text else "translator"
+        case "encoder_only":
+            if settings.data.text and objective_of("encoder_only", settings.training) == "contrastive":
+                raise UsageError(
+                    "a sentence encoder learns from pairs, and text alone has none: give --src and --tgt, or --data; on"
+                    " text, training.objective masked_lm prepares it"
+                )
+            return "sentence encoder"
+        case other:
+            raise unknown("architecture", other)
+
+
+def objective_of(architecture: Architecture, config: TrainingConfig) -> Objective:
+    """What is minimised: what the configuration says, else what the architecture is for."""
+    return config.objective or OBJECTIVES[architecture][0]
+
+
+def fixed_parts(settings: RunConfig) -> int | None:
+    """Into how many parts each batch is to be cut; None for as many as serve the machine.
+
+    A pair's negatives are the other pairs of its batch, so a batch of the contrastive loss is not cut.
+    """
+    return 1 if objective_of(settings.model.architecture, settings.training) == "contrastive" else None
+
+
+def check_machine(settings: RunConfig) -> None:
+    """Refuses settings that do not suit the machine.
+
+    Raises:
+        UsageError: They do not.
+    """
+    architecture, purpose = settings.model.architecture, purpose_of(settings)
+    if architecture != "encoder_decoder" and settings.tokenizer.separate:
+        raise UsageError(f"a model of {architecture} has one vocabulary; leave tokenizer.separate out")
+    objective, possible = objective_of(architecture, settings.training), OBJECTIVES[architecture]
+    if objective not in possible:
+        raise UsageError(f"training.objective of {architecture} must be {' or '.join(possible)}, but is {objective}")
+    metric, known = settings.training.best_metric, {"loss"} if objective == "masked_lm" else BEST_METRICS[purpose]
+    if metric not in known:
+        whose = f"a {purpose}" + (" in masked_lm training" if objective == "masked_lm" else "")
+        raise UsageError(f"training.best_metric of {whose} must be {' or '.join(sorted(known))}, but is {metric}")
+
+
+def check_vocabulary(settings: RunConfig, tokenizer: Tokenizer) -> None:
+    """Refuses a tokenizer of two vocabularies where the machine has one.
+
+    Raises:
+        UsageError: It has two.
+    """
+    if settings.model.architecture != "encoder_decoder" and not tokenizer.joint:
+        raise UsageError(
+            f"a model of {settings.model.architecture} has one vocabulary, and this tokenizer has two; make one without"
+            " --separate"
+        )
+
+
+def build_loss(description: ModelDescription, config: TrainingConfig, dtype: torch.dtype) -> Loss:
+    """What the machine minimises.
+
+    Args:
+        description: Of the model.
+        config: Settings of the training.
+        dtype: Precision of activations and matrix products.
+    """
+    match objective_of(description.model_config().architecture, config):
+        case "next_token":
+            return NextTokenLoss(config.label_smoothing, dtype)
+        case "contrastive":
+            return ContrastiveLoss(dtype)
+        case "masked_lm":
+            return MaskedTokenLoss(masking(description), config.label_smoothing, dtype)
+        case other:
+            raise unknown("objective", other)
+
+
+def masking(description: ModelDescription) -> Masking:
+    """How tokens of a model are hidden."""
+    return Masking(
+        mask_id=MASK_ID,
+        first_piece=FIRST_TEXT_ID,
+        vocab_size=description.tgt_vocab_size,
+        pad_id=PAD_ID,
+        eos_id=EOS_ID,
+    )

@@ -1,0 +1,270 @@
+"""Ranks: the processes that train one model together, each on its share of an update's micro-batches.
+
+All ranks hold the same weights. Each computes gradients of its micro-batches, the gradients are added over all ranks
+(torch.distributed), and every rank makes the same update. Rank 0, the leader, is the process that the user started: it
+alone prepares data, validates, logs, saves and decides; the others follow.
+
+On a CPU the leader starts the followers itself, as plain child processes on pipes, and divides the cores among all:
+several processes of few threads train small models faster than one of many, which wait for each other at every
+operation. Under `torchrun` (several GPUs or machines) the processes are there already and join by its environment
+variables.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from torch import Tensor, distributed
+
+from ...system.errors import EnvironmentFault
+from ...system.processes import Child, Ending
+from .shared import SharedMemory
+
+_FOLDER = "tfm-ranks-"
+"""Begins the names of folders for meeting points; the leader's process number follows."""
+_PATIENCE = timedelta(days=30)
+"""Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
+_STOP = -1.0
+_READY = b"ready\n"
+_FOLLOWER = "tfm.engine.training.follower"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among the ranks of a run; alone unless said otherwise."""
+
+    rank: int = 0
+    count: int = 1
+    threads: int | None = None
+    """Threads that each rank computes with, where the leader divides the cores."""
+    memory: SharedMemory = field(default_factory=SharedMemory, compare=False, repr=False)
+    """Shared by a leader and the followers that it has started. There is no room in it under torchrun."""
+
+    def share(self, micro_batches: range) -> range:
+        """Those of an update's micro-batches that are this rank's."""
+        return micro_batches[self.rank :: self.count]
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replaces the tensor by its sum over all ranks."""
+        if self.count == 1:
+            return
+        if self.memory.fits(tensor):
+            self.memory.add_up(tensor, self.rank, distributed.barrier)
+        else:
+            distributed.all_reduce(tensor)
+
+    def hand_round(self, tensor: Tensor, ends: Sequence[int]) -> None:
+        """Fills in what the other ranks have computed of a flat tensor.
+
+        Args:
+            tensor: The part of each rank begins where that of the rank before ends.
+            ends: Where they end.
+        """
+        if self.count == 1:
+            return
+        if self.memory.fits(tensor):
+            self.memory.hand_round(tensor, ends, self.rank, distributed.barrier)
+            return
+        for rank, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            distributed.broadcast(tensor[start:end], src=rank)
+
+    def share_memory(self, size: int) -> None:
+        """Makes room for tensors of so many bytes in memory that all ranks see, where that is possible."""
+        if self.count > 1 and self._tell(float(self.memory.reserve(self.count, size) if self.rank == 0 else 0)):
+            self.memory.attach(self.count, size)
+
+    def go_on(self, learning_rate: float) -> None:
+        """Tells the followers to make one more update, at this learning rate."""
+        self._tell(learning_rate)
+
+    def stop(self) -> None:
+        """Tells the followers that there is nothing more to do."""
+        self._tell(_STOP)
+
+    def send_home(self) -> None:
+        """For the leader, instead of beginning: others, whom torchrun has started, are waiting to be told."""
+        if self.count > 1 and self.threads is None:
+            with joined(self):
+                self.hand_out(b"")
+
+    def updates(self) -> Iterator[float]:
+        """For a follower: the learning rate of each update that the leader asks for."""
+        while (learning_rate := self._tell(_STOP)) != _STOP:
+            yield learning_rate
+
+    def _tell(self, number: float) -> float:
+        message = torch.tensor([number], dtype=torch.float64)
+        if self.count > 1:
+            distributed.broadcast(message, src=0)
+        return message.item()
+
+    def hand_out(self, content: bytes = b"") -> bytes:
+        """Gives all ranks the bytes that the leader passes. Bytes, for nothing that is read here may run code."""
+        size = int(self._tell(len(content)))
+        if self.count == 1 or size == 0:
+            return content
+        message = torch.frombuffer(bytearray(content or size), dtype=torch.uint8)  # room for what comes, if empty
+        distributed.broadcast(message, src=0)
+        return message.numpy().tobytes()
+
+    @contextlib.contextmanager
+    def others_idle(self) -> Iterator[None]:
+        """For the leader: inside the block it computes on the cores of all, who wait for it."""
+        with using_threads(None if self.threads is None else self.threads * self.count):
+            yield
+
+
+def started_by_torchrun() -> Ranks | None:
+    """This process's place among those that torchrun started; None if it was started otherwise."""
+    if not distributed.is_torchelastic_launched():
+        return None
+    return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
+@contextlib.contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Inside the block torch computes with so many threads; None changes nothing."""
+    if count is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def joined(ranks: Ranks) -> Iterator[None]:
+    """Joins all ranks for as long as the block lasts; the leader of ranks that nobody has started starts them.
+
+    Raises:
+        EnvironmentFault: A follower died.
+    """
+    if ranks.count == 1:
+        with using_threads(ranks.threads):
+            yield
+    elif ranks.threads is None:
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, timeout=_PATIENCE)
+        try:
+            yield
+        finally:
+            distributed.destroy_process_group()
+    else:
+        with _followers(ranks):
+            yield
+
+
+@contextlib.contextmanager
+def _followers(ranks: Ranks) -> Iterator[None]:
+    followers: list[Child] = []
+    _remove_what_killed_leaders_left()
+    temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
+    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads), ExitStack() as children:
+        meeting_point = Path(folder) / "store"
+        ranks.memory.open()
+        children.callback(ranks.memory.close)
+        try:
+            for rank in range(1, ranks.count):
+                follower = _start(Ranks(rank, ranks.count, ranks.threads, ranks.memory), meeting_point)
+                followers.append(children.enter_context(follower))
+            for follower in followers:
+                if follower.stdout.readline() != _READY:
+                    raise RuntimeError("a follower did not start")
+            _meet(ranks, meeting_point)
+            yield
+        except RuntimeError as error:
+            ending = _first_ending(followers)
+            if ending is None:
+                raise
+            raise EnvironmentFault(
+                f"a training process {ending}; run the same command to continue, with --set training.ranks=1 for one"
+                " process"
+            ) from error
+        finally:
+            for follower in followers:
+                follower.kill()
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+
+
+def _remove_what_killed_leaders_left() -> None:
+    """Removes the meeting points of leaders of this user that are no longer alive: they were killed."""
+    if os.name != "posix":  # elsewhere nobody can be asked whether a process lives without sending it a signal
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        number = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if number.isdigit() and not folder.is_symlink() and not _is_alive(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)  # what belongs to another user stays
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
+def _start(ranks: Ranks, meeting_point: Path) -> Child:
+    """Starts a follower. Its stdin is a pipe that closes when the leader dies; then it ends, too."""
+    file = ranks.memory.file
+    arguments = ranks.rank, ranks.count, ranks.threads, meeting_point, -1 if file is None else file
+    return Child(_FOLLOWER, *arguments, purpose="to train in", inherits=() if file is None else (file,))
+
+
+def _first_ending(followers: list[Child]) -> Ending | None:
+    """How a follower ended by itself, if one has or does so within a second."""
+    for follower in followers:
+        if ending := follower.ended_within(1 / len(followers)):
+            return ending
+    return None
+
+
+def _meet(ranks: Ranks, meeting_point: Path) -> None:
+    store = distributed.FileStore(str(meeting_point), ranks.count)  # pyright: ignore[reportPrivateImportUsage]
+    distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
+
+
+@contextlib.contextmanager
+def _interface_of_this_machine() -> Iterator[None]:
+    """Lets ranks of one machine talk through its loopback interface, whatever its name resolves to."""
+    key, name = "GLOO_SOCKET_IFNAME", {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    if name is None or key in os.environ:
+        yield
+        return
+    os.environ[key] = name
+    try:
+        yield
+    finally:
+        os.environ.pop(key, None)
+
+
+def started_follower(arguments: list[str]) -> Ranks:
+    """For a process that a leader started: joins it, and ends when the leader does, however that ends."""
+    rank, count, threads, file = map(int, (*arguments[:3], arguments[4]))
+
+    def end_with_the_leader() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_the_leader, daemon=True).start()
+    ranks = Ranks(rank, count, threads, SharedMemory(None if file < 0 else file))
+    torch.set_num_threads(threads)
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
+    _meet(ranks, Path(arguments[3]))
+    return ranks

@@ -1,9 +1,0 @@
-"""A trained run for other programs: a CTranslate2 directory, and the proof that it translates as the run does.
-
-    limits          what cannot be exported, told without CTranslate2
-    specification   our Transformer in CTranslate2's terms
-    directory       everything that translating needs, in one directory
-    parity          both translate the same sentences
-
-CTranslate2 is an extra (`pip install ctranslate2`); only `specification`, `directory` and `parity` need it.
-"""

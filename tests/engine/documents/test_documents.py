@@ -1,0 +1,504 @@
+"""Documents: what is empty is filled in and marked, and nothing else changes."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import polib
+import pytest
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+from tfm.data.config import DataConfig
+from tfm.data.corpus import open_spec
+from tfm.engine.documents import DOCUMENTS, is_document, open_document
+from tfm.engine.documents.document import Document, Fields
+from tfm.system.errors import DataError, UsageError
+
+Write = Callable[[str, str | bytes], Path]
+
+
+def opened(path: Path, src_column: str = "src", tgt_column: str = "tgt") -> Document:
+    suffix = ".po" if path.suffix == ".pot" else path.suffix
+    config = DataConfig(src_column=src_column, tgt_column=tgt_column)
+    return open_document(path, path.with_name(f"out{suffix}"), config)
+
+
+def filled(
+    path: Path, translate: Callable[[str], str] = str.upper, src_column: str = "src", tgt_column: str = "tgt"
+) -> str:
+    document = opened(path, src_column, tgt_column)
+    document.fields.fill([translate(text) for text in document.fields.texts])
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue().decode()
+
+
+# --- what is inside a field ---
+
+
+def test_a_field_is_translated_line_by_line_and_keeps_its_white_space() -> None:
+    fields, got = Fields(), list[str]()
+    fields.add("  one\n\n two \n%s\n", lambda text: got.append(text) is None)
+    fields.add("123 - %d", lambda text: got.append(text) is None)
+    assert fields.texts == ["one", "two", "%s", "123 - %d"], "what has no letters is the translator's to keep"
+    assert fields.fill(["eins", "zwei", "%s", "123 - %d"]) == 0
+    assert got == ["  eins\n\n zwei \n%s\n", "123 - %d"]
+
+
+def test_a_field_without_a_whole_translation_is_left() -> None:
+    fields = Fields()
+    fields.add("one\ntwo", lambda _: pytest.fail("half a translation"))
+    fields.add("three", lambda _: False)
+    assert fields.fill(["eins", "", "drei"]) == 2
+
+
+# --- gettext ---
+
+PO = r"""# Translators of the app.
+# Copyright 2026
+msgid ""
+msgstr ""
+"Project-Id-Version: app 1.0\n"
+"PO-Revision-Date: 2026-01-01 10:00+0000\n"
+"Last-Translator: A <a@example.org>\n"
+"Language-Team: German\n"
+"Language: de\n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+# of a translator
+#. of a programmer
+#: app.c:12
+#, c-format
+msgid "open %s\n"
+msgstr ""
+
+#: app.c:13
+msgctxt "verb"
+msgid "open"
+msgstr "öffnen"
+
+#: app.c:14
+#, fuzzy
+#| msgid "shut"
+msgid "close"
+msgstr "zu"
+
+#: app.c:15
+#, c-format
+msgid "one file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+#~ msgid "old"
+#~ msgstr "alt"
+"""
+
+
+def test_po_fills_what_is_empty_or_fuzzy_and_marks_it(write: Write, tmp_path: Path) -> None:
+    path = write("app.po", PO)
+    document = opened(path)
+    assert document.fields.texts == ["open %s", "close", "one file", "%d files"]
+    assert document.remark.endswith("3 of 4 messages are empty or fuzzy")
+    text = filled(
+        path, lambda text: text.replace("open", "öffne").replace("file", "Datei").replace("close", "schließen")
+    )
+    out = tmp_path / "out.po"
+    out.write_text(text, encoding="utf-8")
+    messages = polib.pofile(str(out))
+    found = {message.msgid: message for message in messages}
+    assert found["open %s\n"].msgstr == "öffne %s\n" and found["close"].msgstr == "schließen"
+    assert found["one file"].msgstr_plural == {0: "one Datei", 1: "%d Dateis"}
+    for name in ("open %s\n", "close", "one file"):
+        assert found[name].fuzzy and "machine translation, not reviewed" in found[name].tcomment
+    assert not found["open"].fuzzy and found["open"].msgstr == "öffnen" and found["open"].msgctxt == "verb"
+    assert found["close"].previous_msgid is None
+    message = found["open %s\n"]
+    assert (message.tcomment.splitlines()[0], message.comment) == ("of a translator", "of a programmer")
+    assert message.occurrences == [("app.c", "12")] and "c-format" in message.flags
+    assert [one.msgid for one in messages] == ["open %s\n", "open", "close", "one file", "old"]
+    assert messages[-1].obsolete and messages.header == "Translators of the app.\nCopyright 2026"
+    again = filled(out, lambda text: text)
+    assert again.count("machine translation, not reviewed") == 3
+
+
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+def test_msgfmt_finds_nothing_wrong(write: Write, tmp_path: Path) -> None:
+    out = tmp_path / "out.po"
+    out.write_text(filled(write("app.po", PO), lambda text: text), encoding="utf-8")
+    for flags in (["--check"], ["--check", "--use-fuzzy"]):
+        done = subprocess.run(["msgfmt", *flags, "-o", "/dev/null", out], capture_output=True, text=True)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_a_template_becomes_a_po_and_plurals_without_a_rule_stay_empty(write: Write) -> None:
+    template = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=CHARSET\\n"\n\nmsgid "a word"\nmsgstr ""\n\n'
+    template += 'msgid "one file"\nmsgid_plural "files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    path = write("app.pot", template)
+    assert opened(path).fields.texts == ["a word"] and "no Plural-Forms" in opened(path).remark
+    text = filled(path)
+    assert "charset=UTF-8" in text and 'msgstr "A WORD"' in text and 'msgstr[0] ""' in text
+    with pytest.raises(UsageError, match=r"must end in \.po"):
+        open_document(path, Path("x.pot"), DataConfig())
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"), [("nplurals=1; plural=0;", 1), ("nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);", 3)]
+)
+def test_every_plural_form_is_filled(write: Write, rule: str, expected: int) -> None:
+    text = filled(write("app.po", PO.replace("nplurals=2; plural=(n != 1);", rule)), lambda text: text)
+    forms = [line for line in text.splitlines() if line.startswith("msgstr[")]
+    singular = 1 if expected > 1 else 0
+    assert len(forms) == expected and sum("one file" in line for line in forms) == singular
+    assert sum("%d files" in line for line in forms) == expected - singular
+
+
+# --- XLIFF ---
+
+XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+  <file original="a.txt" source-language="en" target-language="de" datatype="plaintext"><body>
+    <trans-unit id="1"><source>A <g id="1">red <x id="2"/> ball</g>.</source><note>kept</note></trans-unit>
+    <trans-unit id="2"><source>done</source><target state="final">fertig</target></trans-unit>
+    <trans-unit id="3"><source>new</source><target state="new">new</target></trans-unit>
+    <trans-unit id="4" translate="no"><source>name</source></trans-unit>
+    <trans-unit id="5"><source>One. Two.</source>
+      <seg-source><mrk mtype="seg" mid="1">One.</mrk> <mrk mtype="seg" mid="2">Two.</mrk></seg-source></trans-unit>
+    <trans-unit id="6"><source>code <ph id="1">&lt;br&gt;</ph> end</source><target/></trans-unit>
+  </body></file>
+</xliff>
+"""
+XLIFF_2 = """<xliff version="2.0" srcLang="en" trgLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0">
+  <file id="f"><unit id="1"><segment id="a"><source>a <pc id="1">house</pc></source></segment>
+  <segment id="b" state="final"><source>done</source><target>fertig</target></segment></unit></file></xliff>
+"""
+
+
+def german(text: str) -> str:
+    """Words in capitals; tags stay."""
+    return "".join(part if part.startswith("<") else part.upper() for part in re.split(r"(<[^>]+>)", text))
+
+
+def test_xliff_1_fills_units_and_keeps_inline_elements(write: Write) -> None:
+    path = write("a.xlf", XLIFF_1)
+    assert opened(path).fields.texts == ["A <t1>red <t2/> ball</t1>.", "new", "One.", "Two.", "code <t1/> end"]
+    text = filled(path, german)
+    root = etree.fromstring(text.encode())
+    units = {unit.get("id"): unit for unit in root.iter("{*}trans-unit")}
+    target = units["1"].find("{*}target")
+    assert "".join(target.itertext()) == "A RED  BALL." and [etree.QName(e).localname for e in target.iter()][1:] == [
+        "g",
+        "x",
+    ]
+    assert (target.get("state"), target.get("state-qualifier")) == ("needs-review-translation", "mt-suggestion")
+    assert [etree.QName(child).localname for child in units["1"]] == ["source", "target", "note"]
+    assert units["2"].find("{*}target").text == "fertig" and units["2"].find("{*}target").get("state") == "final"
+    assert units["3"].find("{*}target").text == "NEW"
+    assert units["4"].find("{*}target") is None
+    marks = units["5"].find("{*}target").findall("{*}mrk")
+    assert [(mark.get("mid"), mark.text) for mark in marks] == [("1", "ONE."), ("2", "TWO.")]
+    assert [etree.QName(child).localname for child in units["5"]] == ["source", "seg-source", "target"]
+    code = units["6"].find("{*}target")
+    assert code.find("{*}ph").text == "<br>" and code.text == "CODE " and code.find("{*}ph").tail == " END"
+    assert opened(write("b.xlf", text)).fields.texts == opened(path).fields.texts  # by machine: may be filled again
+    reviewed = text.replace("needs-review-translation", "final")
+    assert opened(write("c.xlf", reviewed)).fields.texts == []
+
+
+def test_xliff_2_fills_segments(write: Write) -> None:
+    path = write("a.xliff", XLIFF_2)
+    root = etree.fromstring(filled(path, german).encode())
+    first, second = root.iter("{*}segment")
+    assert first.get("state") == "translated" and first.get("subState") == "tfm:machine"
+    assert "".join(first.find("{*}target").itertext()) == "A HOUSE"
+    assert first.find("{*}target").find("{*}pc").get("id") == "1"
+    assert second.get("state") == "final" and second.find("{*}target").text == "fertig"
+    nameless = write("b.xliff", XLIFF_2.replace(' trgLang="de"', ""))
+    with pytest.raises(DataError, match="--tgt-column"):
+        opened(nameless)
+    assert 'trgLang="fr"' in filled(nameless, src_column="en", tgt_column="fr")
+
+
+XLIFF_SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
+"""Where Debian's php-symfony-translation has them."""
+
+
+@pytest.mark.skipif(not XLIFF_SCHEMAS.is_dir(), reason="the schemas of XLIFF are not installed")
+@pytest.mark.parametrize(
+    ("content", "schema"), [(XLIFF_1, "xliff-core-1.2-strict.xsd"), (XLIFF_2, "xliff-core-2.0.xsd")]
+)
+def test_what_was_filled_in_is_valid_xliff(write: Write, content: str, schema: str) -> None:
+    class Local(etree.Resolver):
+        def resolve(self, url: str, pubid: str, context: object) -> object:
+            del pubid
+            return self.resolve_filename(str(XLIFF_SCHEMAS / Path(url).name), context)
+
+    parser = etree.XMLParser()
+    parser.resolvers.add(Local())
+    valid = etree.XMLSchema(etree.parse(str(XLIFF_SCHEMAS / schema), parser))
+    for text in (content, content.replace(' target-language="de"', "").replace(' trgLang="de"', "")):
+        out = filled(write("a.xlf", text), german, src_column="en", tgt_column="de")
+        assert "needs-review-translation" in out or "tfm:machine" in out
+        valid.assertValid(etree.fromstring(out.encode()))
+
+
+@pytest.mark.parametrize(
+    "broken", ["A <t1>red ball</t1>.", "A </t1>red <t2/><t1> ball.", "A red ball.", "<t1><t1><t2/></t1>"]
+)
+def test_a_segment_whose_markup_did_not_arrive_is_left(write: Write, broken: str) -> None:
+    document = opened(write("a.xlf", XLIFF_1))
+    translations = [broken, *document.fields.texts[1:]]
+    assert document.fields.fill(translations) == 1
+    stream = io.BytesIO()
+    document.save(stream)
+    unit = next(etree.fromstring(stream.getvalue()).iter("{*}trans-unit"))
+    assert not "".join(target.xpath("string()") for target in unit.findall("{*}target"))
+
+
+def test_an_entity_outside_the_file_is_not_read(write: Write) -> None:
+    secret = write("secret.txt", "SECRET")
+    doctype = f'<!DOCTYPE xliff [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'
+    text = filled(write("a.xlf", XLIFF_1.replace("<xliff", f"{doctype}<xliff", 1).replace("done", "&x;")), german)
+    assert "SECRET" not in text
+
+
+# --- TMX ---
+
+TMX = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en" adminlang="en" segtype="sentence" datatype="plaintext" o-tmf="x"
+  creationtool="x" creationtoolversion="1"/><body>
+  <tu><tuv xml:lang="en"><seg>a dog</seg></tuv><tuv xml:lang="de"><seg>ein Hund</seg></tuv></tu>
+  <tu><prop type="x">kept</prop><tuv xml:lang="en-GB"><seg>a <bpt i="1">[</bpt>cat<ept i="1">]</ept></seg></tuv></tu>
+</body></tmx>
+"""
+
+
+def test_tmx_adds_the_variants_that_are_missing(write: Write) -> None:
+    path = write("m.tmx", TMX)
+    assert opened(path).fields.texts == ["a <t1/>cat<t2/>"]
+    text = filled(path, german)
+    first, second = etree.fromstring(text.encode()).iter("tu")
+    assert len(first) == 2 and first[1][0].text == "ein Hund"
+    variant = second[-1]
+    assert variant.get("{http://www.w3.org/XML/1998/namespace}lang") == "de" and variant.get("creationid") == "MT!"
+    assert "".join(variant.find("seg").itertext()) == "A [CAT]" and second[0].text == "kept"
+    assert '<!DOCTYPE tmx SYSTEM "tmx14.dtd">' in text
+    assert opened(write("fr.tmx", TMX), src_column="en", tgt_column="fr").fields.texts == ["a dog", "a <t1/>cat<t2/>"]
+    with pytest.raises(DataError, match="no unit has the language it"):
+        opened(path, src_column="it", tgt_column="de")
+
+
+# --- subtitles ---
+
+SRT = """1
+00:00:01,000 --> 00:00:02,500
+The old woman gives
+the child two apples.
+
+2
+00:00:03,000 --> 00:00:04,000
+- Yes.
+- No!
+
+3
+00:00:05,000 --> 00:00:06,000
+♪ 1, 2, 3
+"""
+
+
+def test_subtitles_keep_numbers_and_times(write: Write) -> None:
+    path = write("a.srt", SRT)
+    assert opened(path).fields.texts == ["The old woman gives the child two apples.", "Yes.", "No!", "♪ 1, 2, 3"]
+    lines = filled(path).splitlines()
+    assert [line for line in lines if "-->" in line] == [line for line in SRT.splitlines() if "-->" in line]
+    assert lines[2:4] == ["THE OLD WOMAN GIVES", "THE CHILD TWO APPLES."] and lines[7:9] == ["- YES.", "- NO!"]
+    assert filled(path, lambda text: text) == SRT
+    assert filled(path, lambda _: "x").splitlines()[2:4] == ["x", ""]
+
+
+def test_the_lines_of_a_cue_are_joined_as_their_script_does(write: Write) -> None:
+    path = write("a.srt", "1\n00:00:01,000 --> 00:00:02,500\n私は学校に\n行く。\n")
+    assert opened(path).fields.texts == ["私は学校に行く。"]
+
+
+def test_webvtt_keeps_settings_and_notes(write: Write) -> None:
+    vtt = "WEBVTT\n\nNOTE a note\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>hello\n"
+    assert filled(write("a.vtt", vtt), german) == vtt.replace("hello", "HELLO")
+    with pytest.raises(DataError, match="has no cue"):
+        opened(write("b.vtt", "WEBVTT\n"))
+
+
+# --- tables ---
+
+
+def test_tsv_fills_the_second_column(write: Write) -> None:
+    path = write("a.tsv", "a dog\tein Hund\tx\na cat\t\ty\n\nno tab\n")
+    assert filled(path) == "a dog\tein Hund\tx\na cat\tA CAT\ty\n\nno tab\tNO TAB\n"
+    assert filled(path, src_column="3", tgt_column="4").startswith("a dog\tein Hund\tx\tX\na cat\t\ty\tY\n")
+    with pytest.raises(DataError, match=r"no columns 'en' and 'de' among 'a dog', 'ein Hund', 'x'; .* number them"):
+        opened(path, src_column="en", tgt_column="de")
+
+
+def test_csv_fills_a_column_or_adds_it(write: Write) -> None:
+    path = write("a.csv", 'id;source;target\n1;"a; b";\n2;two words;zwei\n')
+    assert filled(path) == 'id;source;target\n1;"a; b";"A; B"\n2;two words;zwei\n'
+    assert filled(path, src_column="source", tgt_column="French").splitlines()[0] == "id;source;target;French"
+    assert filled(write("b.csv", "a dog,\na cat,Katze ist da\n")) == "a dog,A DOG\na cat,Katze ist da\n"
+    with pytest.raises(DataError, match="no columns 'x' and 'target' among 'id', 'source', 'target'"):
+        opened(path, src_column="x", tgt_column="target")
+
+
+def test_jsonl_fills_a_field(write: Write) -> None:
+    rows = [{"id": 1, "src": "a dog"}, {"src": "a", "tgt": "x"}, {"translation": {"src": "ü", "tgt": None}}]
+    path = write("a.jsonl", "\n".join(json.dumps(row) for row in rows) + "\n\n")
+    found = [json.loads(line) for line in filled(path).splitlines() if line]
+    assert found == [{"id": 1, "src": "a dog", "tgt": "A DOG"}, rows[1], {"translation": {"src": "ü", "tgt": "Ü"}}]
+    with pytest.raises(DataError, match=r"b\.jsonl:1: not a JSON object"):
+        opened(write("b.jsonl", "[]\n"))
+
+
+# --- all of them ---
+
+
+def test_what_is_a_document_and_where_it_is_written() -> None:
+    assert all(is_document(Path(f"x{suffix}")) for suffix in DOCUMENTS) and not is_document(Path("x.txt"))
+    with pytest.raises(UsageError, match=r"name the file to write, --output FILE\.po"):
+        open_document(Path("x.po"), None, DataConfig())
+    with pytest.raises(UsageError, match=r"the --output must end in \.srt"):
+        open_document(Path("x.srt"), Path("x.txt"), DataConfig())
+
+
+# --- what people have written stays ---
+
+
+def test_human_plural_forms_stay(write: Write) -> None:
+    half = PO.replace('msgstr[0] ""', 'msgstr[0] "eine Datei"')
+    assert opened(write("app.po", half)).fields.texts == ["open %s", "close", "%d files"]
+    three = half.replace("nplurals=2; plural=(n != 1);", "nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);")
+    text = filled(write("b.po", three), lambda text: text)
+    assert 'msgstr[0] "eine Datei"' in text and 'msgstr[2] "%d files"' in text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        '<target state="translated" state-qualifier="mt-suggestion">Haus</target>',
+        '<target state="signed-off">Haus</target>',
+        "<target>Haus</target>",
+    ],
+)
+def test_targets_of_people_stay(write: Write, target: str) -> None:
+    unit = f'<trans-unit id="9"><source>house</source>{target}</trans-unit>'
+    text = XLIFF_1.replace("</body>", f"{unit}</body>")
+    assert "house" not in opened(write("a.xlf", text)).fields.texts
+    approved = unit.replace('id="9"', 'id="9" approved="yes"').replace(target, target.replace("translated", "new"))
+    assert "house" not in opened(write("b.xlf", XLIFF_1.replace("</body>", f"{approved}</body>"))).fields.texts
+
+
+def test_of_segments_only_the_empty_ones_are_filled(write: Write) -> None:
+    target = '<target><mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2"/></target>'
+    path = write("a.xlf", XLIFF_1.replace("</seg-source>", f"</seg-source>{target}"))
+    assert "Two." in opened(path).fields.texts and "One." not in opened(path).fields.texts
+    unit = list(etree.fromstring(filled(path, german).encode()).iter("{*}trans-unit"))[4]
+    assert [mark.text for mark in unit.find("{*}target").findall("{*}mrk")] == ["Eins.", "TWO."]
+
+
+def test_text_that_looks_like_one_of_our_tags_is_text(write: Write) -> None:
+    text = XLIFF_1.replace("<source>new</source>", "<source>the &lt;t1/&gt; and <x id='1'/> tags</source>")
+    document = opened(write("a.xlf", text))
+    assert "the <t1/> and <t0_1/> tags" in document.fields.texts
+    assert document.fields.fill(document.fields.texts) == 0
+
+
+def test_protected_words_are_not_translated(write: Write) -> None:
+    text = XLIFF_1.replace("<source>new</source>", '<source>our <mrk mtype="protected">Foo</mrk></source>')
+    assert "our <t1/>" in opened(write("a.xlf", text)).fields.texts
+    assert ">Foo</mrk>" in filled(write("b.xlf", text), german).partition('id="3"')[2]
+
+
+def test_a_file_in_other_languages_is_refused(write: Write) -> None:
+    with pytest.raises(DataError, match="from en to de, not from"):
+        opened(write("a.xlf", XLIFF_1), src_column="fr", tgt_column="de")
+    with pytest.raises(UsageError, match="name both languages"):
+        opened(write("a.tmx", TMX), src_column="en")
+
+
+def test_an_empty_variant_of_a_region_is_filled(write: Write) -> None:
+    empty = '<tuv xml:lang="de-AT"><prop type="y">z</prop><seg/></tuv></tu>'
+    path = write("m.tmx", TMX.replace("</seg></tuv></tu>\n</body>", f"</seg></tuv>{empty}\n</body>"))
+    variants = list(etree.fromstring(filled(path, german).encode()).iter("tu"))[1].findall("tuv")
+    assert len(variants) == 2 and variants[1][0].text == "z" and "".join(variants[1][1].itertext()) == "A [CAT]"
+
+
+def test_cues_without_a_blank_line_between_them(write: Write) -> None:
+    text = "1\r\n00:00:01,000 --> 00:00:02,000\r\none\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\ntwo\r\n"
+    assert filled(write("a.srt", "\ufeff" + text)) == "\ufeff" + text.replace("one", "ONE").replace("two", "TWO")
+
+
+def test_rows_that_are_not_filled_are_as_they_were(write: Write) -> None:
+    rows = ['\ufeff"id", source,target\r\n', "1,  kept  ,x\r\n", '2,"a\r\nb",\r\n', '3,"two words",done']
+    text = filled(write("a.csv", "".join(rows).encode()))
+    assert text == "".join([*rows[:2], '2,"a\nb","A\nB"\r\n', rows[3]])
+    lines = ['{"src": "a", "tgt": "b", "n": 1.10}\r\n', '{"src": "half \\ud83d", "tgt": ""}\r\n']
+    found = filled(write("a.jsonl", "".join(lines).encode()))
+    assert found.startswith(lines[0]) and json.loads(found.splitlines()[1])["tgt"] == "HALF \ud83d"
+    tsv = filled(write("a.tsv", b"\xef\xbb\xbfone\t\r\ntwo\tzwei\r\n"))
+    assert tsv == "\ufeffone\tONE\r\ntwo\tzwei\r\n"
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [("tsv", "\t"), ("csv", ",")])
+def test_a_column_that_no_row_has(write: Write, suffix: str, separator: str) -> None:
+    with pytest.raises(DataError, match="no columns '9' and '2' among 'a b', 'c d'"):
+        opened(write(f"a.{suffix}", f"a b{separator}c d\n"), src_column="9", tgt_column="2")
+    with pytest.raises(DataError, match="no row has a text in column 1"):
+        opened(write(f"b.{suffix}", f"src{separator}tgt\n\u200b{separator}\n"))
+
+
+# Tables whose columns are not clear, and what the message lists.
+UNCLEAR = {
+    "unknown.csv": (
+        "Forbidden,Domain,en-GB,de-DE\n,Shop,the cat,die Katze\n,Shop,the old woman,\nTRUE,,the dog,\n",
+        "en-GB",
+    ),
+    "third.csv": ("en,de,note\ncat,Katze,x\ndog,,y\n", "note"),
+    "numbers.csv": ("id,text\n1,a cat\n", "text"),
+    "words.csv": ("Domain,English,German\nShop,the cat,\n", "English"),
+    "unknown.tsv": ("Domain\tEnglish\tGerman\nShop\tthe cat\t\n", "English"),
+    "numbers.tsv": ("1\tthe old cat\tdie alte Katze\n2\tthe dog\t\n", "the old cat"),
+    "third.jsonl": ('{"note": "x", "en": "cat", "de": ""}\n', "note"),
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_unclear_columns_are_refused_with_their_names_as_in_training(write: Write, name: str) -> None:
+    content, listed = UNCLEAR[name]
+    path = write(name, content)
+    for read in (lambda: opened(path), lambda: list(open_spec(str(path), DataConfig()).pairs())):
+        with pytest.raises(DataError, match=f"no columns 'src' and 'tgt' among .*'{listed}'.*; name both, or number"):
+            read()
+
+
+def test_columns_of_a_tsv_are_found_by_name_or_number_and_added(write: Write) -> None:
+    path = write("a.tsv", 'id\tEN\tfr\n1\ta "dog"\t\n2\ta cat\tun chat\n')
+    expected = 'id\tEN\tfr\n1\ta "dog"\tA "DOG"\n2\ta cat\tun chat\n'
+    assert filled(path, src_column="en", tgt_column="fr") == expected
+    assert filled(path, src_column="2", tgt_column="3") == expected
+    assert filled(path, src_column="en", tgt_column="it") == expected.replace("fr", "fr\tit").replace(
+        'A "DOG"', '\tA "DOG"'
+    ).replace("un chat", "un chat\tA CAT")
+    assert "the first row taken for a header: 'id', 'EN', 'fr'; source in column 2" in opened(path, "en", "fr").remark
+    assert filled(write("b.tsv", "source\na dog\n")) == "source\ttarget\na dog\tA DOG\n"
+
+
+def test_a_target_with_nothing_but_invisible_characters_is_empty(write: Write) -> None:
+    assert filled(write("a.tsv", "a dog\t\u200b\u00a0\n")) == "a dog\tA DOG\n"
+    assert filled(write("a.csv", "src,tgt\na dog,\u00a0\n")) == "src,tgt\na dog,A DOG\n"
+    assert '"A DOG"' in filled(write("a.jsonl", '{"src": "a dog", "tgt": "\u00a0"}\n'))

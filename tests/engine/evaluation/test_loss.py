@@ -1,0 +1,53 @@
+"""Loss and perplexity of a set, against the definition applied to one sentence at a time."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tfm.data.batching import make_batch
+from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from tfm.engine.evaluation.loss import SetLoss, evaluate_loss, in_figures
+from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.training.batch import TensorBatch, to_tensors
+
+Ids = list[tuple[list[int], list[int]]]
+
+
+@pytest.fixture(scope="module")
+def ids(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> Ids:
+    encoded = [(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs[:12]]
+    return [*encoded, ([5], []), (tokenizer.src.encode("zzz"), tokenizer.tgt.encode("yy xx ww vv"))]
+
+
+def batches(ids: Ids, size: int) -> list[TensorBatch]:
+    cpu = torch.device("cpu")
+    return [to_tensors(make_batch(ids[i : i + size]), cpu) for i in range(0, len(ids), size)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 100])
+def test_loss_is_the_mean_over_all_target_tokens_without_padding(model: Transformer, ids: Ids, batch_size: int) -> None:
+    losses: list[float] = []
+    with torch.no_grad():
+        for src, tgt in ids:
+            logits = model(torch.tensor([[*src, EOS_ID]]), torch.tensor([[BOS_ID, *tgt]]))[0]
+            losses += F.cross_entropy(logits, torch.tensor([*tgt, EOS_ID]), reduction="none").tolist()
+    found = evaluate_loss(model, batches(ids, batch_size))
+    assert found.num_tokens == len(losses) == sum(len(tgt) + 1 for _, tgt in ids)
+    assert found.loss == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    assert found.ppl == pytest.approx(math.exp(sum(losses) / len(losses)), rel=1e-4)
+
+
+def test_no_gradient_is_kept(model: Transformer, ids: Ids) -> None:
+    evaluate_loss(model, batches(ids, 4))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_hopeless_perplexity_stays_a_number() -> None:
+    assert math.isfinite(SetLoss(5000.0, 1).ppl)
+    assert in_figures(SetLoss(5000.0, 1).ppl, 2) == "1.0e+304" and in_figures(12.345678, 2) == "12.35"
+
+
+def test_an_empty_set_has_no_tokens(model: Transformer) -> None:
+    assert evaluate_loss(model, []).num_tokens == 0

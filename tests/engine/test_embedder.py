@@ -1,0 +1,113 @@
+"""Texts to vectors: those of the model, one at a time or together, in the order of the texts."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tfm.data.tokenizer import EOS_ID, Tokenizer
+from tfm.engine import Embedder
+from tfm.engine import embedder as embedder_module
+from tfm.engine.runs.checkpoint import ModelDescription
+from tfm.engine.runs.directory import RunDirectory
+from tfm.engine.runs.weights import model_tensors, write_checkpoint
+from tfm.seq2seq.decoding.config import DecodingConfig
+from tfm.seq2seq.model.config import ModelConfig
+from tfm.seq2seq.model.encoder_only import EncoderOnly
+from tfm.system.errors import UsageError
+
+TEXTS = ["the cat sees the house.", "", "ein Hund mag zwei Äpfel.", "the cat", " \t ", "my sister finds a red ball."]
+
+
+@pytest.fixture(scope="module")
+def encoder(tokenizer: Tokenizer) -> EncoderOnly:
+    torch.manual_seed(1)
+    config = ModelConfig(
+        architecture="encoder_only",
+        d_model=16,
+        d_ff=32,
+        num_heads=2,
+        num_encoder_layers=2,
+        num_decoder_layers=0,
+        max_seq_len=24,
+    )
+    return EncoderOnly(config, vocab_size=len(tokenizer.src)).eval()
+
+
+@torch.no_grad()
+def test_a_vector_is_the_models_for_the_pieces_and_eos(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
+    vectors = Embedder(encoder, tokenizer).embed(TEXTS)
+    assert vectors.shape == (6, 16) and vectors.dtype == np.float32
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        if text.strip():
+            alone = encoder.embed(torch.tensor([[*tokenizer.src.encode(text), EOS_ID]]))[0]
+            np.testing.assert_allclose(vector, alone.numpy(), atol=1e-5)
+        else:
+            assert not vector.any()
+
+
+def test_batches_and_order_change_nothing(
+    encoder: EncoderOnly, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Embedder(encoder, tokenizer)
+    texts = [f"{'the cat sees ' * (i % 3)}a dog" for i in range(30)] + TEXTS
+    together = embedder.embed(texts)
+    np.testing.assert_allclose(embedder.embed(texts[::-1])[::-1], together, atol=1e-5)
+    seen: list[int] = []
+    encode = embedder._encode
+    monkeypatch.setattr(embedder_module, "MAX_BATCH_TOKENS", 60)
+    monkeypatch.setattr(
+        embedder, "_encode", lambda rows: (seen.append(len(rows) * (len(rows[0]) + 1)), encode(rows))[1]
+    )
+    np.testing.assert_allclose(embedder.embed(texts), together, atol=1e-5)
+    assert len(seen) > 3 and max(seen) <= 60
+
+
+def test_no_texts_have_no_vectors(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
+    assert Embedder(encoder, tokenizer).embed([]).shape == (0, 16)
+
+
+def test_a_long_text_is_cut_at_the_limit_and_that_is_said(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
+    warned: list[str] = []
+    embedder = Embedder(encoder, tokenizer, warn=warned.append)
+    long = "the cat sees the house. " * 10
+    pieces = tokenizer.src.encode(long)
+    vectors = embedder.embed(["a dog", long], first_line=100)
+    assert warned == [f"line 102 has {len(pieces)} pieces; its vector is that of the first 23"]
+    with torch.no_grad():
+        cut = encoder.embed(torch.tensor([[*pieces[:23], EOS_ID]]))[0]
+    np.testing.assert_allclose(vectors[1], cut.numpy(), atol=1e-5)
+
+
+def test_it_is_loaded_from_a_run_and_from_no_other_kind(
+    encoder: EncoderOnly, tokenizer: Tokenizer, run_directory: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="is a translator, and this needs a sentence encoder; use tfm translate"):
+        Embedder.load(run_directory)
+    description = ModelDescription(
+        format=1,
+        tfm_version="0.2.0",
+        model=asdict(encoder.config),
+        src_vocab_size=len(tokenizer.src),
+        tgt_vocab_size=len(tokenizer.tgt),
+        shared_vocab=True,
+        tokenizer_sha256=tokenizer.sha256,
+        weights="model",
+        decoding=asdict(DecodingConfig()),
+    )
+    tokenizer.save(tmp_path / "tokenizer")
+    target = RunDirectory(tmp_path).checkpoint_path(10)
+    state = {"score": 1.0, "max_steps": 10, "progress": {"step": 10}}
+    write_checkpoint(target, tensors={"model": model_tensors(encoder)}, description=description, state=state)
+    embedder = Embedder.load(tmp_path)
+    assert embedder.checkpoint == target
+    np.testing.assert_allclose(embedder.embed(TEXTS), Embedder(encoder, tokenizer).embed(TEXTS), atol=1e-6)
+
+
+def test_one_text_is_not_read_letter_by_letter(encoder: EncoderOnly, tokenizer: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="give a list of texts"):
+        Embedder(encoder, tokenizer).embed("ab")
+    with pytest.raises(TypeError, match=r"texts\[0\] is of type bytes, not a string"):
+        Embedder(encoder, tokenizer).embed([b"a"])  # pyright: ignore[reportArgumentType]

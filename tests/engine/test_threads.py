@@ -1,0 +1,73 @@
+"""Work shared among threads: in order, one core each, and over at the first failure."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tfm.engine.threads import Stopped, on_all_cores, on_device
+
+Check = Callable[[], None]
+
+
+@pytest.fixture
+def two_threads() -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_results_come_in_order_from_threads_of_one_core_and_the_setting_is_put_back() -> None:
+    seen: set[tuple[int, int]] = set()
+
+    def work(item: int, check: Check) -> int:
+        check()
+        seen.add((threading.get_ident(), torch.get_num_threads()))
+        time.sleep(0.05 if item == 0 else 0)
+        return item * item
+
+    assert on_all_cores(work, range(20)) == [i * i for i in range(20)]
+    assert len(seen) == 2 and {count for _, count in seen} == {1}
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_failure_ends_the_others_at_their_next_check() -> None:
+    ended: list[int] = []
+
+    def work(item: int, check: Check) -> int:
+        if item == 0:
+            raise KeyError("first")
+        try:
+            while True:
+                time.sleep(0.01)
+                check()
+        except Stopped:
+            ended.append(item)
+            raise
+
+    with pytest.raises(KeyError, match="first"):
+        on_all_cores(work, range(5))
+    assert 1 in ended and set(ended) <= {1, 2}, "nobody begins once one has failed, but one may just have"
+    assert torch.get_num_threads() == 2
+
+
+def test_alone_it_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    here = threading.get_ident()
+    assert on_all_cores(lambda item, check: (item, threading.get_ident()), [1, 2]) == [(1, here), (2, here)]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_only_a_cpu_computes_several_batches_at_once() -> None:
+    def work(item: int, check: Check) -> tuple[int, int]:
+        check()
+        return item, threading.get_ident()
+
+    here = threading.get_ident()
+    assert on_device(torch.device("cuda"), work, [1, 2]) == [(1, here), (2, here)]
+    assert all(thread != here for _, thread in on_device(torch.device("cpu"), work, [1, 2]))

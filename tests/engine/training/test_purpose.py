@@ -1,0 +1,104 @@
+"""Which settings suit which machine, and what each minimises."""
+
+from typing import Any, get_args
+
+import pytest
+import torch
+
+from tfm.configs import RunConfig, load_config, merge, parse_config
+from tfm.data.facts import CorpusFacts
+from tfm.engine.runs.checkpoint import COMMANDS, Purpose
+from tfm.engine.runs.weights import build_model
+from tfm.engine.training.assemble import describe_model
+from tfm.engine.training.purpose import (
+    BEST_METRICS,
+    COUNTED,
+    OBJECTIVES,
+    build_loss,
+    check_machine,
+    fixed_parts,
+    objective_of,
+    purpose_of,
+)
+from tfm.seq2seq.model.config import Architecture
+from tfm.seq2seq.training.config import Objective
+from tfm.seq2seq.training.contrastive import ContrastiveLoss
+from tfm.seq2seq.training.loss import NextTokenLoss
+from tfm.seq2seq.training.masking import MaskedTokenLoss
+from tfm.system.errors import UsageError
+
+ENCODER: dict[str, Any] = {
+    "model": {"architecture": "encoder_only", "num_decoder_layers": 0},
+    "training": {"best_metric": "retrieval"},
+}
+MASKED: dict[str, Any] = {"training": {"objective": "masked_lm", "best_metric": "loss"}}
+
+
+def settings(*trees: dict[str, Any]) -> RunConfig:
+    tree: dict[str, Any] = {"data": {"data": ["toy"]}}
+    for other in trees:
+        tree = merge(tree, other)
+    return parse_config(tree)
+
+
+def test_every_purpose_architecture_and_objective_is_provided_for() -> None:
+    assert set(COMMANDS) == set(BEST_METRICS) == set(get_args(Purpose))
+    assert set(OBJECTIVES) == set(get_args(Architecture))
+    assert {one for possible in OBJECTIVES.values() for one in possible} == set(COUNTED) == set(get_args(Objective))
+
+
+def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> None:
+    encoder = settings(ENCODER)
+    check_machine(encoder)
+    assert purpose_of(encoder) == "sentence encoder"
+    assert objective_of("encoder_only", encoder.training) == "contrastive"
+    text = {"data": {"data": [], "text": ["toy"]}}
+    with pytest.raises(UsageError, match="learns from pairs, and text alone has none"):
+        purpose_of(settings(ENCODER, text))
+    assert purpose_of(settings(ENCODER, MASKED, text)) == "sentence encoder"
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ([{"training": {"objective": "contrastive"}}], "objective of encoder_decoder must be next_token, but is contr"),
+        ([ENCODER, {"training": {"objective": "next_token"}}], "must be contrastive or masked_lm, but is next_token"),
+        (
+            [ENCODER, {"training": {"best_metric": "bleu"}}],
+            "of a sentence encoder must be loss or retrieval, but is bl",
+        ),
+        (
+            [ENCODER, MASKED, {"training": {"best_metric": "retrieval"}}],
+            "in masked_lm training must be loss, but is re",
+        ),
+        ([{"training": {"best_metric": "retrieval"}}], "of a translator must be .* but is retrieval"),
+        ([ENCODER, {"tokenizer": {"separate": True}}], "encoder_only has one vocabulary; leave tokenizer.separate out"),
+    ],
+)
+def test_what_does_not_suit_the_machine_is_refused_in_one_line(trees: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        check_machine(settings(*trees))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("trees", "loss", "parts"),
+    [([], NextTokenLoss, None), ([ENCODER], ContrastiveLoss, 1), ([ENCODER, MASKED], MaskedTokenLoss, None)],
+)
+def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
+    trees: list[dict[str, Any]], loss: type, parts: int | None, tokenizer: Any
+) -> None:
+    configured = settings(*trees)
+    description = describe_model(configured, tokenizer, CorpusFacts())
+    assert isinstance(build_loss(description, configured.training, torch.float32), loss)
+    assert fixed_parts(configured) == parts
+
+
+@pytest.mark.parametrize("preset", ["toy-encoder", "multi30k-encoder"])
+def test_the_presets_suit_their_machine(preset: str, tokenizer: Any) -> None:
+    configured = parse_config(load_config(preset))
+    check_machine(configured)
+    description = describe_model(configured, tokenizer, CorpusFacts())
+    assert description.purpose == "sentence encoder"
+    with torch.device("meta"):
+        build_model(description)
