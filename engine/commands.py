@@ -17,7 +17,7 @@ from .runs.find import find_run
 if TYPE_CHECKING:
     from ..system.reporter import Reporter
     from .evaluation.test_set import TestResult
-    from .training.leader import TrainingResult
+    from .training.train import TrainingResult
     from .translator import Translation
 
 Named = str | Path

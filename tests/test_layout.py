@@ -33,7 +33,7 @@ WITHOUT_A_MODULE = {
     "engine/test_faithful": "the Translator: placeholders and glossaries",
     "engine/training/test_decoder_runs": "train, of one machine",
     "engine/training/test_encoder_runs": "train, of one machine",
-    "engine/training/test_resume": "train, leader and session together: the promise of exact resuming",
+    "engine/training/test_resume": "train: the promise of exact resuming",
 }
 """Test modules whose name is no module's, and what they test instead."""
 

@@ -1,22 +1,34 @@
 """What a run would be, and what it would take, without making it."""
 
 import math
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import torch
 
 from ...configs import RunConfig
 from ...seq2seq.training.config import parse_duration
 from ...seq2seq.training.schedule import NO_LIMIT
 from ...system.errors import UsageError
 from ...system.interrupts import Interrupts
-from ...system.reporter import Reporter, in_words
-from ..device import keep_freed_memory, pick_device
+from ...system.reporter import Quiet, Reporter, in_words
+from ..device import keep_freed_memory, peak_memory, pick_device
 from ..runs.directory import RunDirectory
 from ..runs.weights import count_parameters
-from ..workers.ranks import started_by_torchrun
-from .leader import Leader
-from .rehearsal import Rehearsal
+from ..workers.ranks import joined, started_by_torchrun
+from .follower import FOLLOWER
+from .prepare import StoreBatches
+from .run import Run, opened
 from .setup import check_device
-from .start import started
+from .train import brief_followers
+
+WARM_UP = 3
+"""The first updates are not timed: they find memory, and prepare code for their shapes."""
+FEWEST_UPDATES, MOST_UPDATES = 8, 60
+"""The number of updates that are timed lies between these .."""
+ENOUGH_SECONDS = 30.0
+""".. and no further one begins after this time."""
 
 
 def dry_run(
@@ -26,10 +38,6 @@ def dry_run(
 
     The vocabulary, the tokenised data and what was measured stay in the directory, for the run itself.
 
-    Args:
-        settings, tokenizer, init_from, reporter: As in `train.train`.
-        directory: Of the run.
-
     Returns:
         Lines for people.
     """
@@ -37,7 +45,7 @@ def dry_run(
         raise UsageError("a dry run is made by one command: say --dry-run without torchrun")
     keep_freed_memory()
     check_device(settings.training, pick_device(settings.training.device))
-    with started(
+    with opened(
         settings,
         directory,
         reporter=reporter,
@@ -45,40 +53,105 @@ def dry_run(
         tokenizer=tokenizer,
         init_from=init_from,
         dry=True,
-    ) as leader:
-        if leader.is_at_end:
-            return [*_sizes(leader), f"time            none: the run is finished, at step {leader.progress.step:,}"]
-        return [*_sizes(leader), *_costs(leader, leader.rehearse(init_from))]
+    ) as run:
+        if run.is_finished:
+            return [*_sizes(run), f"time            none: the run is finished, at step {run.progress.step:,}"]
+        return [*_sizes(run), *_costs(run, _measure(run, init_from))]
 
 
-def _sizes(leader: Leader) -> list[str]:
+@dataclass(frozen=True)
+class Costs:
+    """What was measured.
+
+    Attributes:
+        seconds_per_update, seconds_per_validation: Of the clock.
+        memory: The most bytes that all processes of this machine took together, libraries included; on a GPU those of
+            tensors on it. None where the system does not tell.
+    """
+
+    seconds_per_update: float
+    seconds_per_validation: float
+    memory: int | None
+
+    def seconds(self, updates: int, validate_every: int) -> float:
+        """Of updates, with a validation after each `validate_every` of them and at the end."""
+        validations = -(-updates // validate_every)
+        return updates * self.seconds_per_update + validations * self.seconds_per_validation
+
+
+def _measure(run: Run, init_from: Path | None) -> Costs:
+    """Makes a few updates and a validation, timed. Nothing of them is kept.
+
+    A model that has learned nothing goes on writing until it is stopped; what it translates here is as long as the
+    references are, on average.
+    """
+    if init_from is not None and run.saved is None:
+        run.initialise(RunDirectory(init_from))
+    report = run.data.dev.report
+    ratio = report.tgt_tokens / report.src_tokens if report.src_tokens else 1.0
+    decoding = replace(run.settings.decoding, max_length_factor=min(max(ratio, 0.01), 100), max_length_offset=1)
+    validator = run.build_validator(Quiet(), decoding)
+    with joined(run.ranks, FOLLOWER):
+        brief_followers(run)
+        seconds_per_update = _time_updates(run)
+        run.trainer.model.eval()
+        with run.ranks.others_idle():
+            before = time.monotonic()
+            validator(run.trainer.model, run.progress.step)
+            seconds_per_validation = time.monotonic() - before
+        costs = Costs(seconds_per_update, seconds_per_validation, _memory(run))
+        run.ranks.stop()  # not after Ctrl-C: they may be in the middle of an update
+        return costs
+
+
+def _time_updates(run: Run) -> float:
+    """Seconds that an update takes, on average."""
+    ends = [time.monotonic()]
+    while True:
+        timed = len(ends) - 1 - WARM_UP
+        if timed >= MOST_UPDATES or (timed >= FEWEST_UPDATES and ends[-1] - ends[0] >= ENOUGH_SECONDS):
+            return (ends[-1] - ends[WARM_UP]) / timed
+        rate = run.plan.learning_rate(run.progress.step + 1)
+        run.ranks.send_rate(rate)
+        run.trainer.update(rate)
+        ends.append(time.monotonic())
+
+
+def _memory(run: Run) -> int | None:
+    """Of all ranks that the leader has started, or of one GPU."""
+    if run.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(run.device)
+    return peak_memory(1 if run.ranks.threads is None else run.ranks.count)
+
+
+def _sizes(run: Run) -> list[str]:
     """Of vocabulary, model and data."""
-    config, model, prepared = leader.config, leader.settings.model, leader.prepared
-    sizes = len(prepared.tokenizer.src), len(prepared.tokenizer.tgt)
-    report, batches = prepared.train.report, leader.batches_per_epoch
+    config, model, data = run.config, run.settings.model, run.data
+    sizes = len(data.tokenizer.src), len(data.tokenizer.tgt)
+    report, batches = data.train.report, StoreBatches(run.data.train, run.config, run.device).num_batches(0)
     steps = -(-batches // config.grad_accum_steps)
     pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
     if report.text_only:
         pieces = f"{report.tgt_tokens:,} pieces"
-    joint = prepared.tokenizer.joint
+    joint = data.tokenizer.joint
     return [
         f"vocabulary      {sizes[0]:,} pieces, joint"
         if joint
         else f"vocabularies    {sizes[0]:,} + {sizes[1]:,} pieces",
         f"model           {model.num_encoder_layers}+{model.num_decoder_layers} layers, d_model {model.d_model},"
         f" d_ff {model.d_ff}, {model.num_heads} heads, {model.norm_order}-norm,"
-        f" {count_parameters(leader.model):,} parameters",
+        f" {count_parameters(run.trainer.model):,} parameters",
         f"training data   {report.kept:,} {report.unit}s, {pieces}",
-        f"validation      {len(prepared.dev_pairs):,} {report.unit}s",
-        f"processes       {leader.setup.division}",
+        f"validation      {len(data.dev_pairs):,} {report.unit}s",
+        f"processes       {run.setup.division}",
         f"epoch           {batches:,} batches of at most {config.max_tokens_per_batch:,} tokens = {steps:,} steps",
-        f"training        {_length(leader, steps)}",
+        f"training        {_length(run, steps)}",
     ]
 
 
-def _length(leader: Leader, steps_per_epoch: int) -> str:
+def _length(run: Run, steps_per_epoch: int) -> str:
     """Of the run, as it is configured."""
-    config = leader.config
+    config = run.config
     limits: list[str] = []
     if config.max_steps is not None:
         limits.append(f"max_steps {config.max_steps:,} = {config.max_steps / steps_per_epoch:.1f} epochs")
@@ -87,19 +160,19 @@ def _length(leader: Leader, steps_per_epoch: int) -> str:
     length = " or ".join(limits) or "no limit"
     if config.patience:
         length += f"; ends by itself, patience: {config.patience} validations"
-    if leader.saved is not None:
-        length += f"; goes on at step {leader.saved.step:,}"
+    if run.saved is not None:
+        length += f"; goes on at step {run.saved.step:,}"
     return length
 
 
-def _costs(leader: Leader, measured: Rehearsal) -> list[str]:
+def _costs(run: Run, measured: Costs) -> list[str]:
     """Time and memory of the run."""
-    config, plan = leader.config, leader.plan
+    config, plan = run.config, run.plan
     lines = [
         f"an update       {measured.seconds_per_update:.3g} s, a validation about"
         f" {measured.seconds_per_validation:.2g} s"
     ]
-    done = leader.saved.step if leader.saved else 0
+    done = run.saved.step if run.saved else 0
     updates = plan.limit - done if plan.limit < NO_LIMIT else math.inf
     if config.max_time is not None and plan.pending:
         per_update = measured.seconds_per_update + measured.seconds_per_validation / config.validate_every
@@ -114,11 +187,11 @@ def _costs(leader: Leader, measured: Rehearsal) -> list[str]:
         seconds = measured.seconds(int(updates), config.validate_every)
         lines.append(f"time            about {in_words(seconds)} for {updates:,} updates{most}")
     if measured.memory is not None:
-        lines.append(f"memory          about {measured.memory / 1e9:.1f} GB at the most{_where(leader)}")
+        lines.append(f"memory          about {measured.memory / 1e9:.1f} GB at the most{_where(run)}")
     return lines
 
 
-def _where(leader: Leader) -> str:
-    if leader.device.type == "cuda":
+def _where(run: Run) -> str:
+    if run.device.type == "cuda":
         return " on the GPU"
-    return f", in {leader.ranks.count} processes" if leader.ranks.count > 1 else ""
+    return f", in {run.ranks.count} processes" if run.ranks.count > 1 else ""

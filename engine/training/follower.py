@@ -21,6 +21,9 @@ from ..workers.ranks import Ranks, started_follower
 from .assemble import build_trainer
 from .precision import DTYPES, Precision
 
+FOLLOWER = __spec__.name
+"""The module that a leader starts in a process of its own."""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -90,7 +93,7 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def follow(ranks: Ranks) -> None:
     """Takes the leader's `Start` and trains along until the leader stops."""
     keep_freed_memory()
-    content = ranks.hand_out()
+    content = ranks.broadcast()
     if not content:  # the run is finished
         return
     start = Start.from_bytes(content)
@@ -114,7 +117,7 @@ def follow(ranks: Ranks) -> None:
             parameter.copy_(start.weights[name])
     trainer.optimizer.restore(trainer.model, start.optimizer)
     ranks.share_memory(trainer.gradients.flat.nbytes)
-    for learning_rate in ranks.updates():
+    for learning_rate in ranks.rates():
         trainer.update(learning_rate)
 
 

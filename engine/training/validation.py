@@ -29,7 +29,9 @@ from ..evaluation.loss import evaluate_loss, in_figures, perplexity
 from ..evaluation.retrieval import top_1
 from ..evaluation.scores import score
 from ..generator import Generator
+from ..runs.checkpoint import ModelDescription
 from ..translator import Translator
+from .purpose import masking, objective_of
 
 T = TypeVar("T")
 
@@ -299,3 +301,20 @@ class MaskedTokenValidator:
             f"step {step:,}: validation loss {loss:.3f}, {accuracy:.2f} % of {count:,} hidden tokens guessed"
         )
         return {"loss": loss, "accuracy": accuracy, "score": -loss}
+
+
+def build_validator(
+    dev: DevSet, config: TrainingConfig, description: ModelDescription, tokenizer: Tokenizer, decoding: DecodingConfig
+) -> Validator:
+    """What scores a model of this kind on a validation set."""
+    match description.purpose:
+        case "translator":
+            facts = description.corpus_facts()
+            return TranslationValidator(dev, tokenizer=tokenizer, decoding=decoding, facts=facts, config=config)
+        case "language model":
+            max_pieces = description.model_config().max_seq_len - 1
+            return TextValidator(dev, tokenizer=tokenizer, max_pieces=max_pieces)
+        case "sentence encoder" if objective_of("encoder_only", config) == "masked_lm":
+            return MaskedTokenValidator(dev, masking=masking(description))
+        case "sentence encoder":
+            return SentenceValidator(dev, config=config)

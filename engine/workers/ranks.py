@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -34,8 +35,10 @@ _FOLDER = "tfm-ranks-"
 _PATIENCE = timedelta(days=30)
 """Followers wait while the leader validates, however long that takes; they notice its end in other ways."""
 _STOP = -1.0
+"""Stands for a learning rate where there is no further update."""
 _READY = b"ready\n"
-_FOLLOWER = "tfm.engine.training.follower"
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -78,43 +81,44 @@ class Ranks:
             distributed.broadcast(tensor[start:end], src=rank)
 
     def share_memory(self, size: int) -> None:
-        """Makes room for tensors of so many bytes in memory that all ranks see, where that is possible."""
-        if self.count > 1 and self._tell(float(self.memory.reserve(self.count, size) if self.rank == 0 else 0)):
+        """Makes room for tensors of `size` bytes in memory that all ranks see, where that is possible."""
+        if self.count > 1 and self._broadcast(int(self.rank == 0 and self.memory.reserve(self.count, size))):
             self.memory.attach(self.count, size)
 
-    def go_on(self, learning_rate: float) -> None:
-        """Tells the followers to make one more update, at this learning rate."""
-        self._tell(learning_rate)
+    def send_rate(self, learning_rate: float) -> None:
+        """For the leader: lets the followers make one more update, at this learning rate."""
+        self._broadcast(learning_rate)
 
     def stop(self) -> None:
-        """Tells the followers that there is nothing more to do."""
-        self._tell(_STOP)
+        """For the leader: tells the followers that there is nothing more to do."""
+        self._broadcast(_STOP)
 
-    def send_home(self) -> None:
-        """For the leader, instead of beginning: others, whom torchrun has started, are waiting to be told."""
-        if self.count > 1 and self.threads is None:
-            with joined(self):
-                self.hand_out(b"")
-
-    def updates(self) -> Iterator[float]:
-        """For a follower: the learning rate of each update that the leader asks for."""
-        while (learning_rate := self._tell(_STOP)) != _STOP:
+    def rates(self) -> Iterator[float]:
+        """For a follower: the learning rate of each update that the leader makes."""
+        while (learning_rate := self._broadcast(_STOP)) != _STOP:
             yield learning_rate
 
-    def _tell(self, number: float) -> float:
-        message = torch.tensor([number], dtype=torch.float64)
-        if self.count > 1:
-            distributed.broadcast(message, src=0)
-        return message.item()
+    def send_home(self) -> None:
+        """For the leader of a run that is finished: tells those whom torchrun has started, who wait for its start."""
+        if self.count > 1 and self.threads is None:
+            with joined(self):
+                self.broadcast(b"")
 
-    def hand_out(self, content: bytes = b"") -> bytes:
+    def broadcast(self, content: bytes = b"") -> bytes:
         """Gives all ranks the bytes that the leader passes. Bytes, for nothing that is read here may run code."""
-        size = int(self._tell(len(content)))
+        size = self._broadcast(len(content))
         if self.count == 1 or size == 0:
             return content
         message = torch.frombuffer(bytearray(content or size), dtype=torch.uint8)  # room for what comes, if empty
         distributed.broadcast(message, src=0)
         return message.numpy().tobytes()
+
+    def _broadcast(self, number: Number) -> Number:
+        """Gives all ranks the leader's number; all pass one of the same type."""
+        message = torch.tensor([number], dtype=torch.float64 if isinstance(number, float) else torch.int64)
+        if self.count > 1:
+            distributed.broadcast(message, src=0)
+        return type(number)(message.item())
 
     @contextlib.contextmanager
     def others_idle(self) -> Iterator[None]:
@@ -145,8 +149,11 @@ def using_threads(count: int | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def joined(ranks: Ranks) -> Iterator[None]:
+def joined(ranks: Ranks, follower: str = "") -> Iterator[None]:
     """Joins all ranks for as long as the block lasts; the leader of ranks that nobody has started starts them.
+
+    Args:
+        follower: The module that a rank runs which the leader starts.
 
     Raises:
         EnvironmentFault: A follower died.
@@ -162,12 +169,12 @@ def joined(ranks: Ranks) -> Iterator[None]:
         finally:
             distributed.destroy_process_group()
     else:
-        with _followers(ranks):
+        with _followers(ranks, follower):
             yield
 
 
 @contextlib.contextmanager
-def _followers(ranks: Ranks) -> Iterator[None]:
+def _followers(ranks: Ranks, module: str) -> Iterator[None]:
     followers: list[Child] = []
     _remove_what_killed_leaders_left()
     temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
@@ -177,7 +184,7 @@ def _followers(ranks: Ranks) -> Iterator[None]:
         children.callback(ranks.memory.close)
         try:
             for rank in range(1, ranks.count):
-                follower = _start(Ranks(rank, ranks.count, ranks.threads, ranks.memory), meeting_point)
+                follower = _start(module, Ranks(rank, ranks.count, ranks.threads, ranks.memory), meeting_point)
                 followers.append(children.enter_context(follower))
             for follower in followers:
                 if follower.stdout.readline() != _READY:
@@ -219,11 +226,11 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _start(ranks: Ranks, meeting_point: Path) -> Child:
+def _start(module: str, ranks: Ranks, meeting_point: Path) -> Child:
     """Starts a follower. Its stdin is a pipe that closes when the leader dies; then it ends, too."""
     file = ranks.memory.file
     arguments = ranks.rank, ranks.count, ranks.threads, meeting_point, -1 if file is None else file
-    return Child(_FOLLOWER, *arguments, purpose="to train in", inherits=() if file is None else (file,))
+    return Child(module, *arguments, purpose="to train in", inherits=() if file is None else (file,))
 
 
 def _first_ending(followers: list[Child]) -> Ending | None:

@@ -186,10 +186,10 @@ GUARDS = [
     ),
     Guard(
         "a validation without a finite loss ends the run",
-        "engine/training/session.py",
-        "            if figure is not None and not math.isfinite(figure):",
-        "            if False:",
-        "tests/engine/training/test_session.py::test_a_validation_without_a_finite_loss_ends_the_run_unsaved",
+        "engine/training/fit.py",
+        "        if not math.isfinite(result.get(name, 0.0)):",
+        "        if False:",
+        "tests/engine/training/test_fit.py::test_a_validation_without_a_finite_loss_ends_the_run_unsaved",
     ),
     Guard(
         "a tokenizer is the one that the model was trained with",

@@ -17,8 +17,8 @@ import torch
 from helpers import ptrace
 from torch import Tensor
 
-from tfm.engine.training.leader import Leader
-from tfm.engine.training.session import Session
+from tfm.engine.training import fit, train
+from tfm.engine.training.run import Run
 from tfm.seq2seq.training.loop import Trainer
 from tfm.system import files
 
@@ -44,7 +44,7 @@ def race(told: dict[str, str]) -> None:
         told: Names of files: this process writes `ready` at the lock, and `refused` with the time when it is another's.
             It goes on when the test has written `start`, and trains when it has written `train`.
     """
-    lock, run = files._lock, Session.run
+    lock, begin = files._lock, train.fit
 
     def waiting(file: Any) -> None:
         Path(told["ready"]).touch()
@@ -55,11 +55,11 @@ def race(told: dict[str, str]) -> None:
             Path(told["refused"]).write_text(str(time.monotonic()))
             raise
 
-    def run_later(self: Session) -> None:
+    def begin_later(run: Run, **settings: Any) -> None:
         _wait_for(told["train"])
-        run(self)
+        begin(run, **settings)
 
-    files._lock, Session.run = waiting, run_later
+    files._lock, train.fit = waiting, begin_later
 
 
 def _wait_for(path: str) -> None:
@@ -74,20 +74,20 @@ def kill_saves(told: dict[str, Any]) -> None:
     made. Each of the others is killed before one of them, in the folder of its number, from 1. With `told["parts"]`
     that is every such call from `told["part"]` on, else those that `ptrace.telling` names. Then this process ends.
     """
-    save = Leader._save
+    save = fit.save
 
-    def killed(self: Leader) -> None:
-        if self.progress.step != told["step"]:
-            save(self)
+    def killed(run: Run) -> None:
+        if run.progress.step != told["step"]:
+            save(run)
             return
 
         def kill_before(call: int) -> list[int]:
             copy = Path(told["into"]) / str(call)
-            shutil.copytree(self.run.path, copy / self.run.path)
+            shutil.copytree(run.directory.path, copy / run.directory.path)
 
             def save_the_copy() -> None:
                 os.chdir(copy)
-                save(self)
+                save(run)
 
             return ptrace.follow(save_the_copy, call)
 
@@ -98,7 +98,7 @@ def kill_saves(told: dict[str, Any]) -> None:
             kill_before(call)
         os._exit(0)
 
-    Leader._save = killed
+    fit.save = killed
 
 
 def poison(told: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def poison(told: dict[str, Any]) -> None:
             the choice of a tensor and of a number in it.
     """
     place, value, first = told["place"], float(told["value"]), told["step"]
-    update, score = Trainer.update, Session._score
+    update, score = Trainer.update, fit.score
     draw = random.Random(told["draw"])
 
     def poisoned_update(self: Trainer, rate: float) -> Any:
@@ -126,12 +126,12 @@ def poison(told: dict[str, Any]) -> None:
             _poison_one(_tensors(self, place), value, draw)
         return figures
 
-    def poisoned_score(self: Session) -> dict[str, Any] | None:
-        result = score(self)
+    def poisoned_score(run: Run) -> dict[str, Any]:
+        result = score(run)
         key = place.removeprefix("validation ")
-        return result | {key: value} if result is not None and key != place and self.progress.step >= first else result
+        return result | {key: value} if key != place and run.progress.step >= first else result
 
-    Trainer.update, Session._score = poisoned_update, poisoned_score
+    Trainer.update, fit.score = poisoned_update, poisoned_score
 
 
 PLACES = [

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tfm.configs import RunConfig, merge, parse_config
-from tfm.engine.training.leader import TrainingResult
-from tfm.engine.training.train import train
+from tfm.engine.training.train import TrainingResult, train
 from tfm.system.interrupts import Interrupts
 
 TINY: dict[str, Any] = {

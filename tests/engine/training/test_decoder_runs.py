@@ -8,8 +8,7 @@ from helpers.tiny_run import TINY, Recorder
 
 from tfm.configs import RunConfig, merge, parse_config
 from tfm.engine.runs.directory import RunDirectory
-from tfm.engine.training.leader import TrainingResult
-from tfm.engine.training.train import train
+from tfm.engine.training.train import TrainingResult, train
 from tfm.system.files import sha256_file
 from tfm.system.interrupts import Interrupts
 

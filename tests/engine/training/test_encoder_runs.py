@@ -12,9 +12,8 @@ from tfm.configs import load_config, merge, parse_config
 from tfm.engine.describe import describe_run
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training import setup as setups
-from tfm.engine.training.leader import TrainingResult
 from tfm.engine.training.setup import read_setup
-from tfm.engine.training.train import train
+from tfm.engine.training.train import TrainingResult, train
 from tfm.system.errors import Interrupted
 from tfm.system.interrupts import Interrupts
 

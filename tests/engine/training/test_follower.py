@@ -50,6 +50,6 @@ def test_a_finished_run_has_nothing_to_hand_out() -> None:
 
 
 def test_a_directory_that_it_does_not_see_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ranks, "hand_out", lambda self: start().to_bytes())
+    monkeypatch.setattr(Ranks, "broadcast", lambda self: start().to_bytes())
     with pytest.raises(EnvironmentFault, match="all processes of a run must see its directory"):
         follow(Ranks())

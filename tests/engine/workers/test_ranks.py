@@ -18,6 +18,7 @@ from helpers.tiny_run import Configure, Recorder, TrainTiny
 from tfm.configs import render_config
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import read_tensors
+from tfm.engine.training.follower import FOLLOWER
 from tfm.engine.training.plan import Plan
 from tfm.engine.workers import ranks as ranks_module
 from tfm.engine.workers.ranks import Ranks, joined, using_threads
@@ -182,9 +183,9 @@ def test_a_time_limit_reaches_all_ranks(train_tiny: TrainTiny, tmp_path: Path, m
     assert all(alone[name].equal(together[name]) for name in alone)
 
 
-def test_a_follower_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks_module, "_FOLLOWER", "no_such_module")
-    with pytest.raises(EnvironmentFault, match=r"exit code 1: .*no_such_module.*run the same command"), joined(PAIR):
+def test_a_follower_that_cannot_start_is_said() -> None:
+    said = r"exit code 1: .*no_such_module.*run the same command"
+    with pytest.raises(EnvironmentFault, match=said), joined(PAIR, "no_such_module"):
         pass
 
 
@@ -198,7 +199,7 @@ def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, shar
         return started[0]
 
     monkeypatch.setattr(ranks_module, "_start", remember)
-    with pytest.raises(EnvironmentFault, match=r"killed by signal 9.*run the same command"), joined(PAIR):
+    with pytest.raises(EnvironmentFault, match=r"killed by signal 9.*run the same command"), joined(PAIR, FOLLOWER):
         if shared:
             assert PAIR.memory.reserve(2, 64)
             PAIR.memory.attach(2, 64)
@@ -217,7 +218,7 @@ def remember(*arguments):
     open(sys.argv[1], "w").write(str(follower.pid))
     return follower
 ranks._start = remember
-with ranks.joined(ranks.Ranks(0, 2, 1)):
+with ranks.joined(ranks.Ranks(0, 2, 1), "tfm.engine.training.follower"):
     time.sleep(60)
 """
 

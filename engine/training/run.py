@@ -1,0 +1,272 @@
+"""A training, opened: all that it consists of in the process that leads it, in the order in which that is found out."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...configs import RunConfig
+from ...seq2seq.decoding.config import DecodingConfig
+from ...seq2seq.training.loop import Trainer
+from ...seq2seq.training.optimizer import MovingAverage
+from ...seq2seq.training.progress import Progress
+from ...system.errors import DirectoryInUse, UsageError
+from ...system.interrupts import Interrupts
+from ...system.reporter import Reporter
+from ..device import own_device, pick_device, processor_name
+from ..runs.checkpoint import ModelDescription, read_description
+from ..runs.directory import RunDirectory, check_tokenizer
+from ..runs.log import RunLog
+from ..runs.state import Saved, newest_saved
+from ..runs.weights import blank_model, load_moments, load_weights, read_weights
+from ..workers.ranks import Ranks
+from .assemble import build_trainer, describe_model
+from .finish import Finishing, Request
+from .plan import Plan
+from .prepare import PreparedData, StoreBatches, prepare_data
+from .purpose import COUNTED, fixed_parts, objective_of
+from .setup import Setup, in_todays_words, settle
+from .validation import DevSet, Validator, build_validator
+
+
+@dataclass
+class Run:
+    """A training under way.
+
+    Attributes:
+        directory: Its run directory, locked.
+        setup: What it is computed with.
+        plan: How many updates it has.
+        ranks: The processes that share an update.
+        saved: The checkpoint that it goes on from, if there is one.
+        moved: What to say if its directory has got another name.
+    """
+
+    directory: RunDirectory
+    settings: RunConfig
+    data: PreparedData
+    description: ModelDescription
+    setup: Setup
+    plan: Plan
+    ranks: Ranks
+    trainer: Trainer
+    log: RunLog
+    reporter: Reporter
+    interrupts: Interrupts
+    saved: Saved | None
+    moved: str = ""
+
+    def __post_init__(self) -> None:
+        self.config, self.progress = self.trainer.config, self.trainer.progress
+        self.device = next(self.trainer.model.parameters()).device
+
+    @cached_property
+    def validator(self) -> Validator:
+        """Scores the model midway."""
+        return self.build_validator(self.reporter, self.settings.decoding)
+
+    def build_validator(self, reporter: Reporter, decoding: DecodingConfig) -> Validator:
+        """What scores the model, translating as `decoding` says."""
+        dev = DevSet(
+            batches=StoreBatches(self.data.dev, self.config, self.device).all,
+            pairs=self.data.dev_pairs,
+            reporter=reporter,
+            stop_requested=lambda: self.interrupts.received,
+        )
+        return build_validator(dev, self.config, self.description, self.data.tokenizer, decoding)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no update is left to make."""
+        return self.progress.stopped_early or self.progress.step >= self.plan.limit
+
+    @property
+    def length_is_open(self) -> bool:
+        """Whether its time limit has still to become a number of updates; a run that ends before that needs none."""
+        return self.plan.pending and not self.has_ended
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing at all is left to do."""
+        at_end = self.progress.stopped_early or (not self.plan.pending and self.has_ended)
+        return at_end and self.progress.validated_step == self.progress.step
+
+    def environment(self) -> dict[str, Any]:
+        """What bit-identical results depend on besides the code and the data."""
+        device = self.device
+        return {
+            "tfm": metadata.version("tfm"),
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
+            "processor": torch.backends.cpu.get_cpu_capability(),
+            "cpu": processor_name(),
+            **self.setup.environment(),
+        }
+
+    def begin(self, init_from: Path | None) -> None:
+        """Takes its first weights: of its checkpoint, of another run, or those of the seed.
+
+        Raises:
+            UsageError: The run to start from has another model.
+        """
+        if self.saved is not None:
+            self._restore(self.saved)
+            if init_from is not None:
+                self.reporter.say(f"{self.directory} has begun: its own weights count, not those of {init_from}")
+            return
+        if init_from is not None:
+            self.initialise(RunDirectory(init_from))
+        if self.config.ema_decay:
+            self.trainer.average = MovingAverage(self.trainer.model, self.config.ema_decay)
+
+    def _restore(self, saved: Saved) -> None:
+        """Takes weights, moments and averages from a checkpoint."""
+        checkpoint, model = saved.checkpoint, self.trainer.model
+        check_tokenizer(self.data.tokenizer, read_description(checkpoint).tokenizer_sha256, self.directory.tokenizer)
+        before, now = in_todays_words(saved.state.environment), self.environment()
+        if changed := [name for name in before | now if before.get(name) != now.get(name)]:
+            then, today = (", ".join(f"{name} {one.get(name, 'unknown')}" for name in changed) for one in (before, now))
+            self.reporter.warn(
+                f"this run was on {then} and continues on {today}:"
+                " the result will be as good, but not bit for bit the same"
+            )
+        load_weights(model, checkpoint, "model")
+        load_moments(self.trainer.optimizer, model, checkpoint)
+        if self.config.ema_decay:
+            self.trainer.average = MovingAverage(model, self.config.ema_decay)
+            averages = read_weights(model, checkpoint, "ema")
+            self.trainer.average.restore({name: tensor.to(self.device) for name, tensor in averages.items()})
+
+    def initialise(self, source: RunDirectory) -> None:
+        """Takes the best weights of another run."""
+        checkpoint = source.find_checkpoint("best", warn=self.reporter.warn)
+        description = read_description(checkpoint)
+        theirs, ours = description.model_config().without_dropout(), self.settings.model.without_dropout()
+        if theirs != ours:
+            name = next(name for name, value in asdict(theirs).items() if value != getattr(ours, name))
+            raise UsageError(
+                f"{source} is another model than this configuration has: its {name} is {getattr(theirs, name)}, not"
+                f" {getattr(ours, name)}; see tfm info --run {source.quoted}"
+            )
+        check_tokenizer(self.data.tokenizer, description.tokenizer_sha256, source.tokenizer)
+        load_weights(self.trainer.model, checkpoint, description.weights)
+        self.reporter.say(f"starting from the weights of {checkpoint}")
+
+
+@contextlib.contextmanager
+def opened(
+    settings: RunConfig,
+    directory: RunDirectory,
+    *,
+    reporter: Reporter,
+    interrupts: Interrupts,
+    tokenizer: Path | None,
+    init_from: Path | None,
+    begun_at: float | None = None,
+    request: Request | None = None,
+    dry: bool = False,
+) -> Iterator[Run]:
+    """A run that is new, or goes on; its directory is locked inside the block. Makes what is missing in the directory.
+
+    The order is that of what a step needs and of what it costs. The lock comes first. Then come refusals that need no
+    text: of other settings, damaged checkpoints, another length. Then the text is read, which may take minutes; then
+    the machine is measured, for which the size of the vocabulary must be known.
+
+    Args:
+        begun_at: Monotonic time at which a time limit began; now if not given.
+        request: To finish, see `train`.
+        dry: Nothing will be trained: a run that has come to a checkpoint keeps the settings that it has.
+
+    Raises:
+        DirectoryInUse: Another process trains there. If there is a request, it has been told.
+        TfmError: As in `train`.
+    """
+    begun_at = time.monotonic() if begun_at is None else begun_at
+    given = directory.starting_tokenizer(tokenizer, init_from)
+    with _locked(directory, request):
+        directory.remove_debris()  # of a process that was killed
+        directory.refuse_other(settings)
+        saved = newest_saved(directory, reporter)
+        finishing = Finishing(directory)
+        finishing.forget_request()  # of another day
+        if request is not None:
+            if saved is None:
+                raise UsageError(
+                    f"{directory} has no checkpoint to go on from; --max-time or --max-steps says how long it trains"
+                )
+            finishing.ask(request)
+        directory.forget_other_start(settings, given)
+        plan = Plan(directory, settings.training, reporter, begun_at)
+        if saved is None:
+            plan.begin(0, None)
+            directory.write_configuration(settings)  # stopped from here on, it is a run that goes on
+        else:
+            plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
+        data = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
+        if saved is not None and not dry:  # its files may have other names by now, but hold what they did
+            directory.write_configuration(settings)
+        description = describe_model(settings, data.tokenizer, data.train.facts)
+        setup = settle(
+            directory,
+            settings.training,
+            lambda: blank_model(description),
+            pick_device(settings.training.device),
+            saved,
+            reporter,
+            parts=fixed_parts(settings),
+        )
+        ranks = setup.ranks
+        trainer = build_trainer(
+            settings.training,
+            description,
+            data.tokenizer,
+            data.train,
+            device=own_device(pick_device(settings.training.device).type),
+            dtype=setup.dtype,
+            muon_dtype=setup.muon_dtype,
+            parts=setup.division.parts,
+            group=ranks,
+            progress=replace(saved.state.progress) if saved else Progress(),
+        )
+        counted = COUNTED[objective_of(settings.model.architecture, settings.training)]
+        log = RunLog(directory, settings.training, reporter, begun_at, counted=counted)
+        try:
+            yield Run(
+                directory,
+                settings,
+                data,
+                description,
+                setup,
+                plan,
+                ranks,
+                trainer,
+                log,
+                reporter,
+                interrupts,
+                saved,
+            )
+        finally:
+            if (undecided := finishing.request()) is not None:
+                reporter.warn(f"it was told to finish in {undecided}, too late to be decided: say --finish-in again")
+            finishing.forget_request()
+
+
+@contextlib.contextmanager
+def _locked(directory: RunDirectory, request: Request | None) -> Iterator[None]:
+    """Holds the directory inside the block; where another process does, that one is told to finish."""
+    if request is not None and not directory.has_begun:
+        raise UsageError(f"there is no run {directory} to finish; --max-time or --max-steps says how long one trains")
+    try:
+        lock = directory.lock()
+    except DirectoryInUse:
+        if request is not None:
+            Finishing(directory).ask(request)
+        raise
+    with lock:
+        yield
