@@ -18,7 +18,7 @@ from gpu_records import Options, attempt, emit, run_part, skip
 from gpu_runs import data_flags, set_flags, texts, tiny_settings
 
 from tfm.engine.runs.directory import RunDirectory
-from tfm.engine.training.purpose import build_loss
+from tfm.engine.training.build import build_loss
 
 ARCHITECTURES = {"encoder_decoder": "multi30k", "decoder_only": "multi30k-decoder", "encoder_only": "multi30k-encoder"}
 """Each with the preset whose sizes it has."""

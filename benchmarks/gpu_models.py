@@ -16,8 +16,7 @@ from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.tokenizer import FIRST_TEXT_ID
 from tfm.engine.device import computes_bf16, pick_device
 from tfm.engine.runs.checkpoint import FORMAT_VERSION, ModelDescription
-from tfm.engine.training.assemble import build_trainer
-from tfm.engine.training.prepare import StoreBatches
+from tfm.engine.training.build import StoreBatches, build_trainer
 from tfm.seq2seq.training.batches import Alone
 from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.optimizer import MovingAverage

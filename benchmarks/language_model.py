@@ -27,7 +27,8 @@ from tfm.engine.runs.checkpoint import checkpoint_step
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
 from tfm.engine.runs.weights import count_parameters
-from tfm.engine.training.prepare import StoreBatches, prepare_data
+from tfm.engine.training.build import StoreBatches
+from tfm.engine.training.prepare import prepare_data
 from tfm.engine.training.validation import bytes_read
 from tfm.seq2seq.training.batches import Alone, MicroBatches
 from tfm.seq2seq.training.progress import Progress

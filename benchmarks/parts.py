@@ -32,9 +32,8 @@ from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import score
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import build_model, count_parameters
-from tfm.engine.training.assemble import describe_model
-from tfm.engine.training.prepare import PreparedData, StoreBatches, prepare_data
-from tfm.engine.training.purpose import build_loss
+from tfm.engine.training.build import StoreBatches, build_loss, describe_model
+from tfm.engine.training.prepare import PreparedData, prepare_data
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import SearchState, Task
 from tfm.seq2seq.model.attention import attention_maps

@@ -1,15 +1,13 @@
 """A training, from settings to checkpoints. Read in this order:
 
-purpose      what belongs to each architecture: settings that suit it, and what it minimises
-prepare      texts to a vocabulary and tokenised stores
-plan         how many updates a run has: a number, or as many as fit its time; `finish` tells it to end now
-setup        precision, processes, threads: settled at the first start (`precision` measures)
-assemble     model, loss and optimizer, put together for the leader and for those that follow it
-validation   scores of the model midway
-session      updates, one after the other, and between them logging, validating, saving
-leader       all that the process that was started has to do with them
-follower     what every other process does
-start        the leader of a new run, or of one that goes on
-train        all of it
-dry_run      what a run would take (`rehearsal` measures)
+train       all of it: opens a run, begins it, fits it, says how it ended
+run         what a training consists of, and the order in which that is found out
+prepare     texts to a vocabulary and tokenised stores
+plan        how many updates there are: a number, or as many as fit a time; `finish` tells a run to end now
+setup       precision, processes, threads: settled at the first start (`precision` measures)
+build       objective, model, loss and optimizer of a configuration, in a trainer
+fit         rate, update, log; now and then validate and save
+validation  scores of the model midway
+follower    what every process does that is not the leader
+dry_run     what a training would take
 """

@@ -13,14 +13,13 @@ from ...seq2seq.training.schedule import NO_LIMIT
 from ...system.errors import UsageError
 from ...system.interrupts import Interrupts
 from ...system.reporter import Quiet, Reporter, in_words
-from ..device import keep_freed_memory, peak_memory, pick_device
+from ..device import peak_memory
 from ..runs.directory import RunDirectory
 from ..runs.weights import count_parameters
 from ..workers.ranks import joined, started_by_torchrun
+from .build import StoreBatches
 from .follower import FOLLOWER
-from .prepare import StoreBatches
 from .run import Run, opened
-from .setup import check_device
 from .train import brief_followers
 
 WARM_UP = 3
@@ -43,8 +42,6 @@ def dry_run(
     """
     if started_by_torchrun() is not None:
         raise UsageError("a dry run is made by one command: say --dry-run without torchrun")
-    keep_freed_memory()
-    check_device(settings.training, pick_device(settings.training.device))
     with opened(
         settings,
         directory,

@@ -18,7 +18,7 @@ from ...system.errors import EnvironmentFault
 from ..device import keep_freed_memory, own_device
 from ..runs.checkpoint import ModelDescription
 from ..workers.ranks import Ranks, started_follower
-from .assemble import build_trainer
+from .build import build_trainer
 from .precision import DTYPES, Precision
 
 FOLLOWER = __spec__.name

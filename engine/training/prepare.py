@@ -1,22 +1,15 @@
 """From the configured text to what training reads: tokenizer, tokenised stores, validation pairs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from ...configs import RunConfig
-from ...data.batching import BatchSource
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
 from ...data.holdout import hold_out
 from ...data.sides import sample_rows, swap_remark
 from ...data.store import Limits, TokenStore, build_store, open_store
-from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
-from ...seq2seq.model.config import ModelConfig
-from ...seq2seq.training.batch import TensorBatch, to_tensors
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, ModelError, UsageError
 from ...system.files import remove_tree, sha256_bytes
@@ -24,11 +17,20 @@ from ...system.reporter import Reporter
 from ..runs.checkpoint import has_vocabulary
 from ..runs.directory import RunDirectory
 from ..runs.state import Saved
-from .advice import doubts
-from .purpose import check_machine, check_vocabulary
+from .build import check_machine, check_vocabulary
 
 MAX_DEV_PAIRS = 20_000
 """Validation pairs beyond this number are left out, and said: the validation text is held in memory."""
+
+FEW_PAIRS = 1_000
+"""Of fewer, a translator learns phrases, but no language."""
+FEW_DEV_PAIRS = 50
+"""The scores of fewer say little about other sentences."""
+MANY_EPOCHS = 1_000
+MANY_IDENTICAL = 0.5
+"""Share of pairs with the same text on both sides."""
+MANY_COPIES = 0.3
+"""Share of pairs that another pair repeats."""
 
 
 @dataclass(frozen=True)
@@ -200,53 +202,59 @@ def _store(
     return store
 
 
-def subword_dropout(
-    tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig
-) -> tuple[SubwordDropout, SubwordDropout] | None:
-    """The configured subword dropout of both sides, or None."""
-    if not training.subword_dropout:
-        return None
-    src = SubwordDropout(tokenizer.src, training.subword_dropout, model.max_seq_len - 1)
-    tgt = SubwordDropout(tokenizer.tgt, training.subword_dropout, model.max_seq_len - 1)
-    return src, tgt
-
-
-class StoreBatches:
-    """A `BatchProvider` over a token store.
+def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[str]:
+    """Lines for people, none where all seems well.
 
     Args:
-        store: Tokenised pairs.
-        config: Budget and seed.
-        device: Where batches go.
-        subword_dropout: From `subword_dropout`, for training.
+        train: The training data.
+        dev_pairs: The number of validation pairs, or texts.
+        training: How long it is to go on.
     """
+    return [*_of_size(train, dev_pairs), *_of_text(train), *_of_length(train, training)]
 
-    def __init__(
-        self,
-        store: TokenStore,
-        config: TrainingConfig,
-        device: torch.device,
-        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
-    ) -> None:
-        self._source = BatchSource(
-            store,
-            max_tokens=config.max_tokens_per_batch,
-            seed=config.seed,
-            group=config.grad_accum_steps,
-            subword_dropout=subword_dropout,
+
+def _of_size(train: TokenStore, dev_pairs: int) -> list[str]:
+    unit = train.report.unit
+    found: list[str] = []
+    if len(train) < FEW_PAIRS and not train.report.text_only:
+        found.append(
+            f"{len(train):,} training {unit}s are very few: a translator learns their words and phrases from them,"
+            " but hardly how to translate other sentences; some 5,000 make a difference"
         )
-        self._device = device
+    if dev_pairs < FEW_DEV_PAIRS:
+        found.append(
+            f"the validation set has {dev_pairs:,} {unit}{'s' if dev_pairs != 1 else ''}: its scores say little, and"
+            " which checkpoint is the best is left to chance; take some 200 or more"
+        )
+    return found
 
-    def num_batches(self, epoch: int) -> int:
-        """How many batches an epoch has."""
-        return len(self._source.plan(epoch))
 
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
-        """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
-        batch = self._source.load_part(epoch, index, part, parts)
-        return None if batch is None else to_tensors(batch, self._device)
+def _of_text(train: TokenStore) -> list[str]:
+    found: list[str] = []
+    identical = train.report.identical / train.report.kept
+    if identical > MANY_IDENTICAL and not train.report.text_only:
+        found.append(f"{identical:.0%} of the training pairs have the same text on both sides; are the files right?")
+    copies = train.report.copies / train.report.kept
+    if copies > MANY_COPIES:
+        found.append(f"{copies:.0%} of the training {train.report.unit}s are copies of others")
+    return found
 
-    def all(self) -> Iterator[TensorBatch]:
-        """Every batch of one epoch."""
-        for index in range(self.num_batches(0)):
-            yield to_tensors(self._source.load(0, index), self._device)
+
+def _of_length(train: TokenStore, training: TrainingConfig) -> list[str]:
+    """Counts an update as full; where only a time or a patience ends the training, nothing is known yet."""
+    if training.max_steps is None:
+        return []
+    found: list[str] = []
+    if training.max_steps <= training.warmup_steps:
+        found.append(
+            f"the learning rate does not come to its peak: training.warmup_steps is {training.warmup_steps:,}, and"
+            f" there are {training.max_steps:,} updates in all"
+        )
+    tokens = train.report.tgt_tokens + len(train)  # each ends with eos
+    epochs = training.max_steps * training.max_tokens_per_batch * training.grad_accum_steps / tokens
+    if epochs > MANY_EPOCHS:
+        found.append(
+            f"{training.max_steps:,} updates show each {train.report.unit} about {round(epochs, -2):,.0f} times:"
+            " the model will know them by heart; fewer updates are enough (--max-steps)"
+        )
+    return found

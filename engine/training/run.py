@@ -19,19 +19,18 @@ from ...seq2seq.training.progress import Progress
 from ...system.errors import DirectoryInUse, UsageError
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
-from ..device import own_device, pick_device, processor_name
+from ..device import keep_freed_memory, own_device, pick_device, processor_name
 from ..runs.checkpoint import ModelDescription, read_description
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
 from ..runs.state import Saved, newest_saved
 from ..runs.weights import blank_model, load_moments, load_weights, read_weights
 from ..workers.ranks import Ranks
-from .assemble import build_trainer, describe_model
+from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts, objective_of
 from .finish import Finishing, Request
 from .plan import Plan
-from .prepare import PreparedData, StoreBatches, prepare_data
-from .purpose import COUNTED, fixed_parts, objective_of
-from .setup import Setup, in_todays_words, settle
+from .prepare import PreparedData, prepare_data
+from .setup import Setup, check_device, in_todays_words, settle
 from .validation import DevSet, Validator, build_validator
 
 
@@ -188,6 +187,9 @@ def opened(
         TfmError: As in `train`.
     """
     begun_at = time.monotonic() if begun_at is None else begun_at
+    device = pick_device(settings.training.device)
+    check_device(settings.training, device)
+    keep_freed_memory()
     given = directory.starting_tokenizer(tokenizer, init_from)
     with _locked(directory, request):
         directory.remove_debris()  # of a process that was killed
@@ -216,7 +218,7 @@ def opened(
             directory,
             settings.training,
             lambda: blank_model(description),
-            pick_device(settings.training.device),
+            device,
             saved,
             reporter,
             parts=fixed_parts(settings),
@@ -227,7 +229,7 @@ def opened(
             description,
             data.tokenizer,
             data.train,
-            device=own_device(pick_device(settings.training.device).type),
+            device=own_device(device.type),
             dtype=setup.dtype,
             muon_dtype=setup.muon_dtype,
             parts=setup.division.parts,

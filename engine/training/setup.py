@@ -127,7 +127,6 @@ def settle(
         UsageError: The configuration asks for what the device cannot do.
         OutOfMemory: The model is too large for this machine.
     """
-    check_device(config, device)
     model = build_model()
     if device.type == "cpu":
         check_memory(count_parameters(model))

@@ -17,7 +17,7 @@ from ...system.errors import (
 )
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
-from ..device import describe_precision, keep_freed_memory, pick_device
+from ..device import describe_precision
 from ..exportable import why_not_exportable
 from ..runs.checkpoint import COMMANDS, checkpoint_step
 from ..runs.directory import RunDirectory
@@ -25,14 +25,11 @@ from ..runs.verdict import verdict
 from ..runs.weights import count_parameters, model_tensors
 from ..workers.ranks import joined, started_by_torchrun
 from ..workers.watch import watched
+from .build import objective_of, subword_dropout
 from .finish import parse_request
-from .fit import fit
+from .fit import fit, prune
 from .follower import FOLLOWER, Start, follow
-from .prepare import subword_dropout
-from .purpose import objective_of
 from .run import Run, opened
-from .save import prune
-from .setup import check_device
 
 
 @dataclass(frozen=True)
@@ -95,8 +92,6 @@ def train(
     place = started_by_torchrun()
     if finish_in is not None and place is not None:
         raise UsageError("one process tells a run to finish: say --finish-in without torchrun")
-    keep_freed_memory()
-    check_device(settings.training, pick_device(settings.training.device))
     with contextlib.nullcontext() if place is None else watched(place.rank, place.count, interrupts):
         if place is not None and place.rank > 0:
             with interrupts.held(), joined(place):  # to stop is the leader's to decide

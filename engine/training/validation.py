@@ -31,7 +31,7 @@ from ..evaluation.scores import score
 from ..generator import Generator
 from ..runs.checkpoint import ModelDescription
 from ..translator import Translator
-from .purpose import masking, objective_of
+from .build import masking, objective_of
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tfm.configs import load_config, parse_config
 from tfm.engine.runs.directory import RunDirectory
-from tfm.engine.training.assemble import build_trainer, describe_model
+from tfm.engine.training.build import build_trainer, describe_model
 from tfm.engine.training.prepare import prepare_data
 from tfm.engine.translator import Translator
 from tfm.engine.workers.ranks import Ranks

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from helpers import ptrace
 from torch import Tensor
@@ -44,7 +45,7 @@ def race(told: dict[str, str]) -> None:
         told: Names of files: this process writes `ready` at the lock, and `refused` with the time when it is another's.
             It goes on when the test has written `start`, and trains when it has written `train`.
     """
-    lock, begin = files._lock, train.fit
+    lock, begin = files._lock, vars(train)["fit"]
 
     def waiting(file: Any) -> None:
         Path(told["ready"]).touch()
@@ -59,7 +60,8 @@ def race(told: dict[str, str]) -> None:
         _wait_for(told["train"])
         begin(run, **settings)
 
-    files._lock, train.fit = waiting, begin_later
+    files._lock = waiting
+    pytest.MonkeyPatch().setattr(train, "fit", begin_later)  # for good: the process is its own
 
 
 def _wait_for(path: str) -> None:
@@ -74,7 +76,7 @@ def kill_saves(told: dict[str, Any]) -> None:
     made. Each of the others is killed before one of them, in the folder of its number, from 1. With `told["parts"]`
     that is every such call from `told["part"]` on, else those that `ptrace.telling` names. Then this process ends.
     """
-    save = fit.save
+    save = vars(fit)["save"]
 
     def killed(run: Run) -> None:
         if run.progress.step != told["step"]:
@@ -98,7 +100,7 @@ def kill_saves(told: dict[str, Any]) -> None:
             kill_before(call)
         os._exit(0)
 
-    fit.save = killed
+    pytest.MonkeyPatch().setattr(fit, "save", killed)
 
 
 def poison(told: dict[str, Any]) -> None:

@@ -215,12 +215,12 @@ def end_after_first_save(_: object) -> None:
 
 
 def _after_each_save(call: Callable[[Path], None]) -> None:
-    from tfm.engine.training import save
+    from tfm.engine.training import fit
 
-    write = vars(save)["write_checkpoint"]
+    write = vars(fit)["write_checkpoint"]
 
     def write_and_call(target: Path, **contents: Any) -> None:
         write(target, **contents)
         call(target)
 
-    pytest.MonkeyPatch().setattr(save, "write_checkpoint", write_and_call)  # for good: the process is its own
+    pytest.MonkeyPatch().setattr(fit, "write_checkpoint", write_and_call)  # for good: the process is its own

@@ -10,7 +10,7 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Corpus
 from tfm.data.store import Limits, TokenStore, build_store
 from tfm.data.tokenizer import build_tokenizer
-from tfm.engine.training.advice import doubts
+from tfm.engine.training.prepare import doubts
 from tfm.engine.training.train import train
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.system.interrupts import Interrupts

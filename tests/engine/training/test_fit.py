@@ -52,7 +52,7 @@ def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
         plan.begin(step, None)
         watched = Watched(None)  # pyright: ignore[reportArgumentType]
         watched.said, watched.warned = recorder.said, recorder.warned
-        log = SimpleNamespace(
+        log: Any = SimpleNamespace(
             record=lambda record, progress: watched.logged.append(record), after_update=lambda *_: None
         )
         unused: Any = None
@@ -118,7 +118,8 @@ def test_a_pause_is_not_counted_as_part_of_a_step(make_run: MakeRun, monkeypatch
     pause, pauses = 1000.0, list[float]()  # seconds
     monkeypatch.setattr(plan_module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(pauses)))
     run = make_run(max_time="2h", max_steps=PLAN_STEP + 1, validate_every=1000).run
-    run.log.after_update = lambda progress, *_: pauses.append(pause) if progress.step == 50 else None
+    log: Any = run.log
+    log.after_update = lambda progress, *_: pauses.append(pause) if progress.step == 50 else None
     seen: list[float] = []
     fitting = run.plan._fitting
     monkeypatch.setattr(run.plan, "_fitting", lambda step: seen.append(fitting(step)[1]) or fitting(step))

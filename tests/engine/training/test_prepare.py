@@ -14,7 +14,8 @@ from tfm.data.store import Limits, build_store
 from tfm.data.tokenizer import Tokenizer, build_tokenizer
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training import prepare
-from tfm.engine.training.prepare import StoreBatches, prepare_data, subword_dropout
+from tfm.engine.training.build import StoreBatches, subword_dropout
+from tfm.engine.training.prepare import prepare_data
 from tfm.engine.training.train import train
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.training.config import TrainingConfig

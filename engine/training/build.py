@@ -1,17 +1,31 @@
-"""What belongs to each machine in a run: which settings suit it, what it minimises, what its validation is."""
+"""What is trained: the objective and the settings that suit an architecture; model, optimizer, loss in a trainer."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import metadata
 
 import torch
 
 from ...configs import RunConfig
+from ...data.batching import BatchSource
+from ...data.facts import CorpusFacts
+from ...data.store import TokenStore
+from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
-from ...seq2seq.model.config import Architecture, unknown
+from ...seq2seq.model.config import Architecture, ModelConfig, unknown
+from ...seq2seq.training.batch import TensorBatch, to_tensors
+from ...seq2seq.training.batches import Group
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.contrastive import ContrastiveLoss
-from ...seq2seq.training.loop import Loss
+from ...seq2seq.training.loop import Loss, Trainer
 from ...seq2seq.training.loss import NextTokenLoss
 from ...seq2seq.training.masking import MaskedTokenLoss, Masking
+from ...seq2seq.training.optimizer import Optimizer
+from ...seq2seq.training.progress import Progress
+from ...seq2seq.training.randomness import seed_torch
 from ...system.errors import UsageError
-from ..runs.checkpoint import ModelDescription, Purpose
+from ..runs.checkpoint import FORMAT_VERSION, ModelDescription, Purpose
+from ..runs.weights import build_model
 
 BEST_METRICS: dict[Purpose, set[str]] = {
     "translator": {"bleu", "chrf", "exact", "loss"},
@@ -124,4 +138,115 @@ def masking(description: ModelDescription) -> Masking:
         vocab_size=description.tgt_vocab_size,
         pad_id=PAD_ID,
         eos_id=EOS_ID,
+    )
+
+
+def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts) -> ModelDescription:
+    """What `model.json` says of the model of a run, trained on a corpus like this."""
+    return ModelDescription(
+        format=FORMAT_VERSION,
+        tfm_version=metadata.version("tfm"),
+        model=asdict(settings.model),
+        src_vocab_size=0 if purpose_of(settings) == "language model" else len(tokenizer.src),
+        tgt_vocab_size=len(tokenizer.tgt),
+        shared_vocab=tokenizer.joint,
+        tokenizer_sha256=tokenizer.sha256,
+        weights="ema" if settings.training.ema_decay else "model",
+        decoding=asdict(settings.decoding),
+        corpus=asdict(facts),
+    )
+
+
+def subword_dropout(
+    tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig
+) -> tuple[SubwordDropout, SubwordDropout] | None:
+    """The configured subword dropout of both sides, or None."""
+    if not training.subword_dropout:
+        return None
+    src = SubwordDropout(tokenizer.src, training.subword_dropout, model.max_seq_len - 1)
+    tgt = SubwordDropout(tokenizer.tgt, training.subword_dropout, model.max_seq_len - 1)
+    return src, tgt
+
+
+class StoreBatches:
+    """A `BatchProvider` over a token store.
+
+    Args:
+        store: Tokenised pairs.
+        config: Budget and seed.
+        device: Where batches go.
+        subword_dropout: From `subword_dropout`, for training.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        config: TrainingConfig,
+        device: torch.device,
+        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+    ) -> None:
+        self._source = BatchSource(
+            store,
+            max_tokens=config.max_tokens_per_batch,
+            seed=config.seed,
+            group=config.grad_accum_steps,
+            subword_dropout=subword_dropout,
+        )
+        self._device = device
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        return len(self._source.plan(epoch))
+
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+        """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
+        batch = self._source.load_part(epoch, index, part, parts)
+        return None if batch is None else to_tensors(batch, self._device)
+
+    def all(self) -> Iterator[TensorBatch]:
+        """Every batch of one epoch."""
+        for index in range(self.num_batches(0)):
+            yield to_tensors(self._source.load(0, index), self._device)
+
+
+def build_trainer(
+    config: TrainingConfig,
+    description: ModelDescription,
+    tokenizer: Tokenizer,
+    store: TokenStore,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    muon_dtype: torch.dtype,
+    parts: int,
+    group: Group,
+    progress: Progress,
+) -> Trainer:
+    """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet.
+
+    Args:
+        config: Settings of the training.
+        description: Of the model.
+        tokenizer: For subword dropout.
+        store: The tokenised training data.
+        device: Where it computes.
+        dtype: Precision of activations and matrix products.
+        muon_dtype: Precision of Muon's matrix products.
+        parts: Micro-batches into which each batch is cut.
+        group: The processes that share an update.
+        progress: Where training stands.
+    """
+    seed_torch(config.seed, "weights")
+    model = build_model(description).to(device)
+    dropout = subword_dropout(tokenizer, config, description.model_config())
+    return Trainer(
+        model=model,
+        optimizer=Optimizer(model, config, group=group, dtype=muon_dtype),
+        average=None,
+        config=config,
+        loss=build_loss(description, config, dtype),
+        provider=StoreBatches(store, config, device, dropout),
+        progress=progress,
+        group=group,
+        parts=parts,
     )

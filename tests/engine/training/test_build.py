@@ -9,13 +9,13 @@ from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.facts import CorpusFacts
 from tfm.engine.runs.checkpoint import COMMANDS, Purpose
 from tfm.engine.runs.weights import build_model
-from tfm.engine.training.assemble import describe_model
-from tfm.engine.training.purpose import (
+from tfm.engine.training.build import (
     BEST_METRICS,
     COUNTED,
     OBJECTIVES,
     build_loss,
     check_machine,
+    describe_model,
     fixed_parts,
     objective_of,
     purpose_of,
