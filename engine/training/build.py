@@ -112,13 +112,7 @@ def check_vocabulary(settings: RunConfig, tokenizer: Tokenizer) -> None:
 
 
 def build_loss(description: ModelDescription, config: TrainingConfig, dtype: torch.dtype) -> Loss:
-    """What the machine minimises.
-
-    Args:
-        description: Of the model.
-        config: Settings of the training.
-        dtype: Precision of activations and matrix products.
-    """
+    """What the machine minimises."""
     match objective_of(description.model_config().architecture, config):
         case "next_token":
             return NextTokenLoss(config.label_smoothing, dtype)
@@ -169,14 +163,7 @@ def subword_dropout(
 
 
 class StoreBatches:
-    """A `BatchProvider` over a token store.
-
-    Args:
-        store: Tokenised pairs.
-        config: Budget and seed.
-        device: Where batches go.
-        subword_dropout: From `subword_dropout`, for training.
-    """
+    """A `BatchProvider` over a token store."""
 
     def __init__(
         self,
@@ -225,16 +212,9 @@ def build_trainer(
     """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet.
 
     Args:
-        config: Settings of the training.
-        description: Of the model.
-        tokenizer: For subword dropout.
-        store: The tokenised training data.
-        device: Where it computes.
         dtype: Precision of activations and matrix products.
         muon_dtype: Precision of Muon's matrix products.
         parts: Micro-batches into which each batch is cut.
-        group: The processes that share an update.
-        progress: Where training stands.
     """
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)

@@ -68,9 +68,6 @@ def parse_request(text: str) -> Request:
 class Finishing:
     """What a run has been told about its end.
 
-    Args:
-        run: Its directory.
-
     Raises:
         ModelError: What was decided cannot be read.
     """

@@ -67,8 +67,6 @@ class Plan:
 
     Args:
         run: Its directory; `plan.json` in it remembers what a time limit came to.
-        config: Steps or time, and the schedule that they shape.
-        reporter: Hears what was decided.
         started: Monotonic time at which the time limit began.
 
     Attributes:
@@ -100,7 +98,6 @@ class Plan:
         """Finds out how many updates the run has, or that they have still to be counted.
 
         Args:
-            step: How far the run has come.
             before: Updates in all as of then, if it has begun and that was known.
             falling_since: Step after which its learning rate falls because validation had stopped improving; 0 if
                 it does not.
@@ -211,7 +208,6 @@ class Plan:
         """Times an update that has just ended. Decides, or revises, how many there are in all where that is due.
 
         Args:
-            step: Its number.
             validate: Makes a validation, to see how long that takes.
         """
         now = time.monotonic()

@@ -62,10 +62,7 @@ def prepare_data(
     """Reads the corpora, builds what is missing in the run, and reports what was kept and dropped.
 
     Args:
-        settings: The run's configuration.
         run: Its directory: `tokenizer/` and `cache/` are made in it, or found there from an earlier start.
-        given_tokenizer: A tokenizer directory to use instead of building one.
-        reporter: Hears what is done.
         saved: Where the run stands, if it has been saved: with these data, and the tokenizer that is in it.
 
     Raises:
@@ -203,13 +200,7 @@ def _store(
 
 
 def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[str]:
-    """Lines for people, none where all seems well.
-
-    Args:
-        train: The training data.
-        dev_pairs: The number of validation pairs, or texts.
-        training: How long it is to go on.
-    """
+    """Lines for people, none where all seems well."""
     return [*_of_size(train, dev_pairs), *_of_text(train), *_of_length(train, training)]
 
 

@@ -87,12 +87,7 @@ def read_setup(run: RunDirectory) -> Setup | None:
 
 
 def describe_setup(run: RunDirectory, environment: dict[str, Any]) -> dict[str, Any]:
-    """What a run is computed with, and why, for people.
-
-    Args:
-        run: Its directory.
-        environment: What the last checkpoint says.
-    """
+    """What a run is computed with, and why, for people."""
     described = dict(environment)
     if (setup := read_setup(run)) is not None:
         described |= {name: _words(rates) for name, rates in setup.rates.items()} | {"settled on": setup.processor}
@@ -115,12 +110,7 @@ def settle(
     memory for the processes that the run keeps, it gets others. On another kind of device all is settled anew.
 
     Args:
-        run: Its directory.
-        config: Precision, ranks, and the batches of an update.
         build_model: Makes the model; only its sizes matter.
-        device: Where it computes.
-        saved: Where the run stands, if it has been saved.
-        reporter: Hears what was measured.
         parts: Into so many parts each batch is cut, whatever would serve.
 
     Raises:
@@ -211,9 +201,6 @@ def divide_update(
     """The division that is kept, if this machine has the cores and the memory and no other is asked for; or a new one.
 
     Args:
-        config: Ranks, and the batches of an update.
-        model: For its sizes.
-        device: Where it computes.
         kept: The division of the run, if it has one.
         parts: Of each batch; if not given, those that the run has, else as many as serve.
     """

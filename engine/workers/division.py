@@ -77,10 +77,6 @@ def divide(
         cores: Threads to give away.
         batches: Batches of an update.
         tokens: Most tokens of a batch.
-        overhead: From `part_overhead`.
-        most_ranks: From `affordable_ranks`.
-        ranks: So many processes, whatever the cores and the memory.
-        parts: So many parts.
     """
 
     def cost(division: tuple[int, int]) -> float:

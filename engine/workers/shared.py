@@ -78,8 +78,6 @@ class SharedMemory:
 
         Args:
             tensor: One that `fits`, of the same shape and type in each rank.
-            rank: This process's number.
-            wait: For all ranks.
         """
         flat = tensor.view(-1)
         *rows, total = (row[: tensor.nbytes].view(tensor.dtype) for row in self._all_rows())
@@ -98,8 +96,6 @@ class SharedMemory:
         Args:
             tensor: A flat one that `fits`.
             ends: Where the part of each rank ends; it begins where that of the rank before ends.
-            rank: This process's number.
-            wait: For all ranks.
         """
         parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         rows = [row[: tensor.nbytes].view(tensor.dtype) for row in self._all_rows()]

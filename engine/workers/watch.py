@@ -29,12 +29,7 @@ _ROUTINE = "-"
 
 
 class _Watch:
-    """Signs of life.
-
-    Args:
-        rank: Of this process.
-        count: Of all of them.
-    """
+    """Signs of life."""
 
     def __init__(self, rank: int, count: int) -> None:
         self._rank, self._count = rank, count

@@ -3,6 +3,7 @@
 import math
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tfm.engine import Translator
 from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import score
 from tfm.engine.training import validation
-from tfm.engine.training.validation import DevSet, MaskedTokenValidator, SentenceValidator, TranslationValidator
+from tfm.engine.training.validation import DevSet, Validator, validate_encoder, validate_guesses, validate_translator
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
@@ -50,7 +51,7 @@ def model(tokenizer: Tokenizer) -> Transformer:
 
 
 @pytest.fixture
-def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., TranslationValidator]:
+def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validator]:
     """Makes one over all the pairs; `stop_requested` and training settings by name."""
 
     def batches() -> Iterator[TensorBatch]:
@@ -58,18 +59,18 @@ def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Translat
         for start in range(0, len(pairs), 50):
             yield to_tensors(make_batch([(encode(s), encode(t)) for s, t in pairs[start : start + 50]]), CPU)
 
-    def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> TranslationValidator:
+    def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> Validator:
         dev = DevSet(batches, pairs, Recorder(), stop_requested)
         config = TrainingConfig(**training)
-        return TranslationValidator(
-            dev, tokenizer=tokenizer, decoding=DecodingConfig(), facts=CorpusFacts(), config=config
+        return partial(
+            validate_translator, dev, tokenizer=tokenizer, decoding=DecodingConfig(), facts=CorpusFacts(), config=config
         )
 
     return make
 
 
 def test_scores_are_those_of_the_translator_on_the_first_sentences(
-    make_validator: Callable[..., TranslationValidator], model: Transformer, tokenizer: Tokenizer, pairs: Pairs
+    make_validator: Callable[..., Validator], model: Transformer, tokenizer: Tokenizer, pairs: Pairs
 ) -> None:
     result = make_validator(validation_sentences=120)(model, 7)
     outputs = Translator(model, tokenizer, DecodingConfig()).translate(
@@ -86,7 +87,7 @@ def test_scores_are_those_of_the_translator_on_the_first_sentences(
 
 @pytest.mark.parametrize("metric", ["loss", "bleu", "chrf"])
 def test_the_higher_score_is_the_better_one(
-    make_validator: Callable[..., TranslationValidator], model: Transformer, metric: str
+    make_validator: Callable[..., Validator], model: Transformer, metric: str
 ) -> None:
     result = make_validator(validation_sentences=20, best_metric=metric)(model, 7)
     assert result["score"] == (-result["loss"] if metric == "loss" else result[metric])
@@ -94,7 +95,7 @@ def test_the_higher_score_is_the_better_one(
 
 @pytest.mark.parametrize(("looks", "translated"), [(1, 0), (3, 0), (4, 60), (5, 120)])
 def test_a_stop_is_heard_between_batches_and_between_parts_of_the_translations(
-    make_validator: Callable[..., TranslationValidator],
+    make_validator: Callable[..., Validator],
     model: Transformer,
     monkeypatch: pytest.MonkeyPatch,
     looks: int,
@@ -143,7 +144,7 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
 ) -> None:
     recorder = Recorder()
     dev = DevSet(lambda: batches, pairs, recorder, lambda: None)
-    validator = SentenceValidator(dev, config=TrainingConfig(best_metric="retrieval"))
+    validator = partial(validate_encoder, dev, config=TrainingConfig(best_metric="retrieval"))
     result = validator(encoder, 7)
     loss = sum(ContrastiveLoss()(encoder, batch)[0].item() for batch in batches) / len(pairs)
     assert result["loss"] == pytest.approx(loss, rel=1e-5)
@@ -160,10 +161,10 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
     assert "retrieval" in recorder.said[0]
 
 
-def masked_validator(tokenizer: Tokenizer, batches: list[TensorBatch], stop: Any = None) -> MaskedTokenValidator:
+def masked_validator(tokenizer: Tokenizer, batches: list[TensorBatch], stop: Any = None) -> "partial[dict[str, Any]]":
     ids = {"pad_id": PAD_ID, "eos_id": EOS_ID, "mask_id": MASK_ID, "first_piece": FIRST_TEXT_ID}
     masking = Masking(**ids, vocab_size=len(tokenizer.tgt))
-    return MaskedTokenValidator(DevSet(lambda: batches, [], Recorder(), lambda: stop), masking=masking)
+    return partial(validate_guesses, DevSet(lambda: batches, [], Recorder(), lambda: stop), masking=masking)
 
 
 def test_hidden_tokens_are_the_same_ones_each_time(
@@ -175,7 +176,7 @@ def test_hidden_tokens_are_the_same_ones_each_time(
     state = torch.get_rng_state()
     assert validator(encoder, 8) == first
     assert torch.get_rng_state().equal(state), "the trainer's random numbers are its own"
-    masking = validator._masking
+    masking = validator.keywords["masking"]
     torch.manual_seed(validation._MASKING_SEED)
     sums = [MaskedTokenLoss(masking, 0.0)(encoder, batch) for batch in batches]
     assert first["loss"] == pytest.approx(sum(loss.item() for loss, _ in sums) / sum(n for _, n in sums), rel=1e-5)
@@ -193,7 +194,7 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
         encoder.output_layer.bias.copy_(torch.eye(len(tokenizer.tgt))[piece])
     validator = masked_validator(tokenizer, batches)
     generator = torch.Generator().manual_seed(validation._MASKING_SEED)
-    wanted = [validator._masking(ids, generator)[1] for batch in batches for ids in (batch.src, batch.tgt_out)]
+    wanted = [validator.keywords["masking"](ids, generator)[1] for batch in batches for ids in (batch.src, batch.tgt_out)]
     chosen = torch.cat([ids[ids != PAD_ID] for ids in wanted])
     assert validator(encoder, 7)["accuracy"] == pytest.approx(100 * (chosen == piece).float().mean().item())
 
@@ -201,7 +202,7 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
 def test_encoders_leave_a_validation_when_asked_to(
     encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[TensorBatch]
 ) -> None:
-    sentences = SentenceValidator(DevSet(lambda: batches, [], Recorder(), lambda: 15), config=TrainingConfig())
+    sentences = partial(validate_encoder, DevSet(lambda: batches, [], Recorder(), lambda: 15), config=TrainingConfig())
     for validator in (sentences, masked_validator(tokenizer, batches, stop=15)):
         with pytest.raises(Interrupted, match="stopped during validation"):
             validator(encoder, 7)
