@@ -194,7 +194,9 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
         encoder.output_layer.bias.copy_(torch.eye(len(tokenizer.tgt))[piece])
     validator = masked_validator(tokenizer, batches)
     generator = torch.Generator().manual_seed(validation._MASKING_SEED)
-    wanted = [validator.keywords["masking"](ids, generator)[1] for batch in batches for ids in (batch.src, batch.tgt_out)]
+    wanted = [
+        validator.keywords["masking"](ids, generator)[1] for batch in batches for ids in (batch.src, batch.tgt_out)
+    ]
     chosen = torch.cat([ids[ids != PAD_ID] for ids in wanted])
     assert validator(encoder, 7)["accuracy"] == pytest.approx(100 * (chosen == piece).float().mean().item())
 
