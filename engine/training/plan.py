@@ -205,32 +205,37 @@ class Plan:
             )
 
     def after_update(self, step: int, validate: Callable[[], object]) -> None:
-        """Times an update that has just ended. Decides, or revises, how many there are in all where that is due.
+        """Times update `step`, which has just ended. Decides, or revises, the run's length where that is due.
 
         Args:
             validate: Makes a validation, to see how long that takes.
         """
+        self._time_update()
+        if step >= self.limit:
+            return
+        request = self._finishing.request()
+        if self.pending and self._is_timed_enough(request):
+            with self.timing_validation():
+                validate()
+            self._decide(step)
+        elif self._measured and self._timed % REVISE_EVERY == 0:
+            self._revise(step)
+            self._say_if_late(step)
+        if request is not None and not self.pending:
+            self._finish_as_asked(request, step, validate)
+        self._obey(step)
+
+    def _time_update(self) -> None:
         now = time.monotonic()
         if self._last_end is not None:
             self._seconds.append(now - self._last_end)
         self._last_end = now
         self._timed += 1
-        if step >= self.limit:
-            return
-        request = self._finishing.request()
-        if self.pending:
-            hurry = request is not None or self._time_is_short()
-            if self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and hurry):
-                with self.timing_validation():
-                    validate()
-                self._decide(step)
-        elif self._measured and self._timed % REVISE_EVERY == 0:
-            if self._revisable:
-                self._revise(step)
-            self._say_if_late(step)
-        if not self.pending and request is not None:
-            self._finish_as_asked(request, step, validate)
-        self._obey(step)
+
+    def _is_timed_enough(self, request: Request | None) -> bool:
+        """Whether so many updates have been timed that the time limit can become a number of them."""
+        in_a_hurry = request is not None or self._time_is_short()
+        return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and in_a_hurry)
 
     def _obey(self, step: int) -> None:
         """Takes up what has been decided about the updates after this one, now or at an earlier start."""
@@ -294,6 +299,8 @@ class Plan:
 
     def _revise(self, step: int) -> None:
         """Changes the number of updates if it does not fit the time any more, and no update has depended on it."""
+        if not self._revisable:
+            return
         more, seconds = self._fitting(self._seconds_left())
         fitting = step + more
         revised = min(fitting, self._most)
