@@ -1,9 +1,11 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
@@ -15,7 +17,6 @@ from .formats.hub import HUB, parse_hub_spec
 from .formats.lines import open_two_files
 from .formats.text import open_text
 from .formats.toy import TOY_LANGUAGE
-from .reservoir import Reservoir
 
 __all__ = [
     "Corpus",
@@ -255,3 +256,25 @@ def first_pairs(corpus: Corpus, count: int) -> Corpus:
     pairs = list(islice(corpus.pairs(), count + 1))
     identity = corpus.identity if len(pairs) <= count else f"{corpus.identity} {count}"
     return Corpus(corpus.name, identity, lambda: iter(pairs[:count]), text_only=corpus.text_only)
+
+
+Item = TypeVar("Item")
+
+
+class Reservoir(Generic[Item]):
+    """A sample of a stream whose length is not known before its end: each item is equally likely to be in `kept`.
+
+    The same stream and the same seed give the same sample.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.kept: list[Item] = []
+        self._size, self._seen, self._rng = size, 0, random.Random(seed)
+
+    def add(self, item: Item) -> None:
+        """Takes the next item of the stream, or leaves it."""
+        self._seen += 1
+        if len(self.kept) < self._size:
+            self.kept.append(item)
+        elif (place := self._rng.randrange(self._seen)) < self._size:
+            self.kept[place] = item

@@ -2,15 +2,20 @@
 
 import contextlib
 import difflib
+import hashlib
+import io
 import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ..system.compression import COMPRESSIONS
 from ..system.errors import DataError, MissingFile
+from ..system.files import sha256_file
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
@@ -129,18 +134,91 @@ class Controls:
             )
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What one reading of a whole file says of it.
+
+    Attributes:
+        sha256: Of its bytes as they are on the disk.
+        lines: How many lines its content has, decompressed.
+        has_mark: Whether its content begins with a byte-order mark.
+    """
+
+    sha256: str
+    lines: int
+    has_mark: bool
+
+
+def survey(path: Path) -> Survey:
+    """Reads a file once to identify it and to count its lines. A file that is not changed is not read for it again.
+
+    Raises:
+        DataError: It cannot be read, or only once.
+    """
+    with _readable(path):
+        return _survey(path, stamp_of(path))
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file that is no text.
+
+    Raises:
+        DataError: It cannot be read, or only once.
+    """
+    with _readable(path):
+        return sha256_file(path)
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """By what a file is known again without being read.
+
+    Raises:
+        OSError: It is not there.
+    """
+    is_ = path.stat()
+    return is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns
+
+
+@lru_cache(maxsize=256)
+def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
+    del stamp  # part of the key: a file with another stamp is another file
+    count, first, last = 0, b"", b"\n"
+    with open(path, "rb", buffering=0) as raw:
+        hashed = _Hashed(raw)
+        file = io.BufferedReader(hashed, _BLOCK_BYTES)
+        with decompressed(str(path), file, text=False) as content:
+            while block := content.read(_BLOCK_BYTES):
+                count += block.count(b"\n")
+                first, last = first or block, block[-1:]
+            while file.read(_BLOCK_BYTES):  # what follows the end of an archive
+                pass
+    return Survey(hashed.digest.hexdigest(), count + (last != b"\n"), first.startswith(_BYTE_ORDER_MARK))
+
+
+class _Hashed(io.RawIOBase):
+    """A file whose bytes are hashed while they are read, once, from the first to the last."""
+
+    def __init__(self, raw: io.RawIOBase | Any) -> None:
+        self._raw, self.digest = raw, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = self._raw.readinto(buffer)
+        self.digest.update(memoryview(buffer)[:size])
+        return size
+
+
 def count_lines(path: Path) -> int:
     """How many lines `read_lines` yields, without looking at them.
 
     Raises:
         DataError: The file is missing, unreadable or not text at all.
     """
-    count, last = 0, b"\n"
-    with open_bytes(path) as file:
-        while block := file.read(_BLOCK_BYTES):
-            count += block.count(b"\n")
-            last = block[-1:]
-    return count + (last != b"\n")
+    with open_bytes(path):
+        pass  # says what it is, if it is not text
+    return survey(path).lines
 
 
 def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
@@ -203,13 +281,27 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
     Raises:
         DataError: Missing, a directory, no permission, a damaged archive, or no text where it should be.
     """
+    with _explained(path), open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
+        yield content
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        with open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
-            yield content
+        yield
     except FileNotFoundError as error:
         raise MissingFile(path, _did_you_mean(path)) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Refuses in words what cannot be read, and what can be read only once."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
+    with _explained(path):
+        yield
 
 
 @contextlib.contextmanager
@@ -236,16 +328,6 @@ def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[I
             yield content
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def begins_with_mark(path: Path) -> bool:
-    """Whether a byte-order mark of UTF-8 stands at the beginning of a file.
-
-    Raises:
-        DataError: It cannot be read.
-    """
-    with open_bytes(path, text=False) as file:
-        return file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
 
 
 def likely_encoding(raw: bytes) -> str:

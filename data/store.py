@@ -21,12 +21,11 @@ from ..system.errors import DataError, EnvironmentFault, ModelError
 from ..system.files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from ..system.untrusted import check_fields
 from .cleaning import clean
-from .corpus import Corpus, Pair, unit_of
+from .corpus import Corpus, Pair, Reservoir, unit_of
 from .encoding import Encoded, Rows, encode_pairs
 from .facts import SAMPLE, CorpusFacts, look_at
 from .padding import Ids
 from .reading import count_controls
-from .reservoir import Reservoir
 from .tokenizer import Tokenizer
 
 ROWS_PER_BLOCK = 65_536

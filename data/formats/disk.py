@@ -6,8 +6,9 @@ from typing import Any
 
 from ...system.errors import DataError, UsageError
 from ..config import DataConfig
+from ..reading import hash_file
 from .columns import record_pairs
-from .format import Opened, Stamp, file_identity, first_line
+from .format import Opened, Stamp, first_line, identity_of
 
 _MARKS = ("dataset_info.json", "dataset_dict.json")
 """Files that such a folder has: of one table, of several with names."""
@@ -44,7 +45,7 @@ class DiskFormat:
                 )
             found = found[name]
             split = name
-        identity = file_identity(files(), (split, config.src_column, config.tgt_column))
+        identity = identity_of(map(hash_file, files()), (split, config.src_column, config.tgt_column))
         pairs = stamp.guard(lambda: record_pairs(zip(repeat(spec), found), config))
         return Opened(spec, identity, pairs, lambda: len(found))
 

@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 from ...system.compression import COMPRESSIONS
 from ...system.errors import DataError
-from ...system.files import sha256_bytes, sha256_file
+from ...system.files import sha256_bytes
 from ..config import DataConfig
-from ..reading import begins_with_mark, open_bytes
+from ..reading import stamp_of, survey
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
@@ -97,7 +97,7 @@ class FileFormat:
         del split
         path, read, count = Path(spec), self.read, self.count
         stamp = Stamp(spec, lambda: [path])
-        identity = file_identity([path], (config.src_column, config.tgt_column))
+        identity = identity_of([survey(path).sha256], (config.src_column, config.tgt_column))
         remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
         quick_count = None if count is None else lambda: count(path, config)
         pairs = stamp.guard(lambda: read(path, config))
@@ -110,29 +110,16 @@ def suffix_of(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def file_identity(paths: Iterable[Path], salt: object = "") -> str:
-    """A hash of what is in files, and of whatever else decides how they are read.
-
-    Raises:
-        DataError: One cannot be read, or not twice.
-    """
-    for path in paths:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
-    try:
-        return sha256_bytes(f"{[sha256_file(path) for path in paths]} {salt}".encode())
-    except OSError:
-        for path in paths:
-            with open_bytes(path):
-                pass  # says in words what is wrong with it
-        raise
+def identity_of(hashes: Iterable[str], salt: object = "") -> str:
+    """A hash of what is in files, given by their hashes, and of whatever else decides how they are read."""
+    return sha256_bytes(f"{[*hashes]} {salt}".encode())
 
 
 class Stamp:
     """By what files are known again without reading them: taken before they are read, and compared afterwards.
 
-    A corpus is read several times: its hash, its vocabulary, its pieces. A file or folder that is replaced between two
-    of these would be half of one and half of another text.
+    A corpus is read several times: for its hash, its vocabulary, its pieces. A file or folder that is replaced between
+    two of these would be half of one and half of another text.
 
     Args:
         name: What the user called them.
@@ -147,8 +134,7 @@ class Stamp:
         found: list[tuple[Path, tuple[int, ...]]] = []
         for path in self._paths():
             with contextlib.suppress(OSError):  # what is wrong with it is said by who reads it
-                is_ = path.stat()
-                found.append((path, (is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns)))
+                found.append((path, stamp_of(path)))
         return found
 
     def guard(self, pairs: Callable[[], Iterator[Pair]]) -> Callable[[], Iterator[Pair]]:
@@ -178,7 +164,8 @@ class Stamp:
 
 def marks(paths: Iterable[Path]) -> tuple[str, ...]:
     """What there is to say of byte-order marks."""
-    return tuple(f"{path}: the byte-order mark before its text is left out" for path in paths if begins_with_mark(path))
+    marked = [path for path in paths if survey(path).has_mark]
+    return tuple(f"{path}: the byte-order mark before its text is left out" for path in marked)
 
 
 def first_line(error: Exception) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 from ...system.errors import DataError, UsageError
 from ...system.files import sha256_bytes
 from ..config import DataConfig
+from ..reading import hash_file
 from .columns import record_pairs
-from .format import Opened, Stamp, file_identity, first_line
+from .format import Opened, Stamp, first_line, identity_of
 
 PREFIX = "hf:"
 
@@ -42,7 +43,7 @@ class HubFormat:
             raise DataError(f"cannot load {spec} (split {split}): {first_line(error)}") from error
         # The library's fingerprint of local files follows their dates; what is in them is what counts.
         local = local_files()
-        content = file_identity(local) if local else dataset._fingerprint
+        content = identity_of(map(hash_file, local)) if local else dataset._fingerprint
         identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
         pairs = stamp.guard(lambda: record_pairs(zip(repeat(spec), dataset), config))
         return Opened(spec, identity, pairs, lambda: len(dataset))

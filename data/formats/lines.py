@@ -5,8 +5,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ...system.errors import DataError
-from ..reading import count_lines, read_lines
-from .format import Opened, Pair, Stamp, file_identity, marks
+from ..reading import count_lines, read_lines, survey
+from .format import Opened, Pair, Stamp, identity_of, marks
 
 
 def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
@@ -21,7 +21,7 @@ def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
     """
     name = f"{src} and {tgt}"
     stamp = Stamp(name, lambda: (src, tgt))
-    identity = file_identity((src, tgt), skip_bad)
+    identity = identity_of([survey(src).sha256, survey(tgt).sha256], skip_bad)
     remarks = marks([src, tgt] if src != tgt else [src])
     return Opened(name, identity, stamp.guard(lambda: _pairs(src, tgt, skip_bad)), lambda: count_lines(src), remarks)
 

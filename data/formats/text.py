@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..reading import count_lines, read_lines
+from ..reading import count_lines, read_lines, survey
 from ..toy import toy_pairs
-from .format import Opened, Pair, Stamp, file_identity, marks
+from .format import Opened, Pair, Stamp, identity_of, marks
 from .toy import TOY, TOY_SIZES
 
 
@@ -26,7 +26,7 @@ def open_text(spec: str, split: str, *, skip_bad: bool) -> Opened:
         return Opened(name, identity, lambda: _toy_texts(split, size), lambda: size)
     path = Path(spec)
     stamp = Stamp(spec, lambda: [path])
-    identity = file_identity([path], ("text", skip_bad))
+    identity = identity_of([survey(path).sha256], ("text", skip_bad))
     return Opened(spec, identity, stamp.guard(lambda: _texts(path, skip_bad)), lambda: count_lines(path), marks([path]))
 
 
