@@ -47,11 +47,7 @@ class Shift:
 
 
 class Lexicon:
-    """How often words of the two sides are found in the same pair.
-
-    Args:
-        pairs: The words of the two sides of each.
-    """
+    """How often words of the two sides are found in the same pair."""
 
     def __init__(self, pairs: Iterable[tuple[list[str], list[str]]]) -> None:
         self._src, self._tgt = Counter[str](), Counter[str]()
@@ -65,7 +61,6 @@ class Lexicon:
         """How well two texts go together, from 0 to 1: of each source word its best partner.
 
         Args:
-            src, tgt: Their words.
             counted: The two are one of the pairs that were counted. It is then left out: a word that stands nowhere
                 else would always fit.
         """
@@ -88,11 +83,7 @@ def rare_words(texts: Sequence[str]) -> list[list[str]]:
 
 
 def find_shifts(pairs: Sequence[Pair]) -> list[Shift]:
-    """Runs of pairs that fit another place better than their own, in order.
-
-    Args:
-        pairs: A corpus, or its first part; pairs with an empty side fit nowhere.
-    """
+    """Runs of pairs that fit another place better than their own, in order."""
     counted = pairs[:LEARNED_FROM]
     src, tgt = (rare_words([pair[side] for pair in counted]) for side in (0, 1))
     lexicon = Lexicon(zip(src, tgt, strict=True))

@@ -43,8 +43,6 @@ class Fault:
 
     Attributes:
         row: Counted from 0.
-        kind: What.
-        detail: What exactly, for people.
     """
 
     row: int
@@ -54,13 +52,7 @@ class Fault:
 
 @dataclass
 class Lengths:
-    """How long the texts of a side are, in words; in characters where there are no spaces between words.
-
-    Attributes:
-        unit: What is counted.
-        median, most: Of the side's texts.
-        total: Of all of them.
-    """
+    """How long the texts of a side are, in words; in characters where there are no spaces between words."""
 
     unit: str
     median: int
@@ -70,14 +62,7 @@ class Lengths:
 
 @dataclass
 class Audit:
-    """What an audit has found.
-
-    Attributes:
-        pairs: How many there are.
-        src, tgt: Their lengths.
-        faults: In the order of the pairs.
-        shifts: Where pairs are shifted.
-    """
+    """What an audit has found."""
 
     pairs: int
     src: Lengths
@@ -99,7 +84,6 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
     """Looks at every pair of a corpus.
 
     Args:
-        pairs: All of them.
         others: Those of validation and test sets.
     """
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
@@ -240,7 +224,6 @@ def _mojibake(text: str, script: str) -> str | None:
 
     Args:
         text: As it was read: cleaning removes some of what tells.
-        script: Of its side.
     """
     if text.isascii():
         return None

@@ -133,8 +133,6 @@ class BatchSource:
     """The endless sequence of training batches of a run.
 
     Args:
-        store: The tokenised corpus.
-        max_tokens: Budget of a batch, see `plan_epoch`.
         seed: Decides the order of the batches and what subword dropout divides.
         group: Batches of one update.
         subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.

@@ -47,10 +47,7 @@ class Corpus:
     """A re-readable stream of sentence pairs.
 
     Args:
-        name: What the user called it, for messages.
         identity: Changes whenever the text does; caches are filed under it.
-        pairs: Opens the stream anew at each call.
-        quick_count: A quicker way to the number of pairs than reading them, where there is one.
         remarks: What was recognised in it, in lines for people.
         incomplete: It is usual that much of it is not translated yet.
         repeats: Some of its pairs are in it several times on purpose.
@@ -72,11 +69,7 @@ class Corpus:
         return unit_of(self.text_only)
 
     def count(self) -> int:
-        """The number of pairs in the stream, blank ones included.
-
-        Raises:
-            DataError: A file cannot be read.
-        """
+        """The number of pairs in the stream, blank ones included."""
         return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
@@ -85,7 +78,6 @@ def open_corpus(config: DataConfig) -> Corpus:
 
     Raises:
         UsageError: None is given, or two of them, or the two lists of files do not match.
-        DataError: A file cannot be read (raised now where it can be seen now, else while streaming).
     """
     if config.text:
         if config.src or config.tgt or config.data:
@@ -102,11 +94,7 @@ def open_corpus(config: DataConfig) -> Corpus:
 
 
 def dev_corpus(config: DataConfig) -> Corpus | None:
-    """The validation set, or None if the configuration names none.
-
-    Raises:
-        UsageError: The two lists of files do not match.
-    """
+    """The validation set, or None if the configuration names none."""
     pairs = config.dev_src or config.dev_tgt or config.dev
     if config.text and pairs:
         raise UsageError("the validation set of a language model is text: --dev-text")
@@ -118,11 +106,7 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
 
 
 def replay_corpus(config: DataConfig) -> Corpus | None:
-    """The older pairs to mix in, or None if the configuration names none.
-
-    Raises:
-        UsageError: The two lists of files do not match, or the new data are texts without a source.
-    """
+    """The older pairs to mix in, or None if the configuration names none."""
     if config.text and (config.replay or config.replay_src):
         raise UsageError("--replay mixes in pairs, but the new data are text alone; give older texts to --text, too")
     flags = ("replay-src", "replay-tgt", "replay")
@@ -142,7 +126,6 @@ def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
     Args:
         new: Each pair is in the mixture, several times if there are few.
         old: Of it, `MIXED_IN` pairs at random, or twice as many as there are new ones if these are more.
-        seed: Decides which.
     """
     count = new.count()
     sample = _sampled(old, max(MIXED_IN, 2 * count), seed)
@@ -188,10 +171,6 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     """Opens one SPEC: `toy`, a file, a folder of `datasets`, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`.
 
     `=3` behind it gives each pair three times.
-
-    Raises:
-        UsageError: The SPEC cannot be understood.
-        DataError: It names something that cannot be read.
     """
     spec, times = _weighted(spec)
     corpus = Corpus(*format_of(spec).open(spec, config, split))
@@ -199,11 +178,7 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
 
 
 def spec_path(spec: str) -> Path | None:
-    """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub.
-
-    Raises:
-        UsageError: The weight cannot be understood.
-    """
+    """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub."""
     name, _ = _weighted(spec)
     if HUB.fits(name):
         folder = Path(parse_hub_spec(name)[0])

@@ -76,9 +76,6 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int 
 
     Args:
         processes: How many children to share a large corpus among; by default one for each core. With 1, none.
-
-    Raises:
-        EnvironmentFault: A child was killed, or cannot be started.
     """
     processes = available_cores() if processes is None else processes
     chunks = _chunks(pairs)

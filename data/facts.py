@@ -20,7 +20,6 @@ class CorpusFacts:
     """What a sample of training pairs is like. A checkpoint keeps it.
 
     Attributes:
-        pairs: How many were looked at.
         loops: How many of their targets say the same several times in a row, see `loops.says_in_a_row`.
         limit: Of `loops.is_loop`: so that hardly any of the targets is a loop.
         letterless: How many of their sources have no letters.
@@ -63,7 +62,6 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
     """Counts what pairs are like.
 
     Args:
-        pairs: Cleaned.
         placeholder_kinds: Placeholders whose letters do not count as letters.
     """
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]

@@ -30,8 +30,6 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
     Where few sentences make up much of it, those are held out that are rare enough for the share.
 
     Args:
-        corpus: To split.
-        seed: Decides who is held out.
         memo: A directory where the split is kept, so that the corpus need not be read for it again.
 
     Returns:

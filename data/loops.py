@@ -25,8 +25,6 @@ def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
     """Whether a text repeats itself, more often than its source does: `very, very, very` may be right.
 
     Args:
-        text: A translation, cleaned.
-        source: What it is a translation of, cleaned.
         limit: Three words in a row that stand so often anywhere in the text are a loop, too.
     """
     return says_in_a_row(text, source) or words_again(text, source) >= limit

@@ -98,12 +98,7 @@ def _replaced(text: str, by: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Masked:
-    """A text with symbols in the places of its placeholders.
-
-    Attributes:
-        text: With symbols.
-        values: What each symbol stands for.
-    """
+    """A text with symbols in the places of its placeholders."""
 
     text: str
     values: Mapping[str, str]

@@ -49,11 +49,7 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
     bytes.
 
     Args:
-        path: The file.
         skip_bad: Yield None for a line that is not UTF-8, instead of raising.
-
-    Raises:
-        DataError: The file is missing, unreadable, not UTF-8, or not text at all.
     """
     controls = Controls(str(path))
     with open_bytes(path) as file:
@@ -160,21 +156,13 @@ def survey(path: Path) -> Survey:
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file that is no text.
-
-    Raises:
-        DataError: It cannot be read, or only once.
-    """
+    """The SHA-256 of a file that is no text."""
     with _readable(path):
         return sha256_file(path)
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """By what a file is known again without being read.
-
-    Raises:
-        OSError: It is not there.
-    """
+    """By what a file is known again without being read."""
     is_ = path.stat()
     return is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns
 
@@ -211,11 +199,7 @@ class _Hashed(io.RawIOBase):
 
 
 def count_lines(path: Path) -> int:
-    """How many lines `read_lines` yields, without looking at them.
-
-    Raises:
-        DataError: The file is missing, unreadable or not text at all.
-    """
+    """How many lines `read_lines` yields, without looking at them."""
     with open_bytes(path):
         pass  # says what it is, if it is not text
     return survey(path).lines
@@ -225,12 +209,7 @@ def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = l
     """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start.
 
     Args:
-        file: The stream.
-        name: What it is called.
         on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
-
-    Raises:
-        DataError: It has `\\r` in it, but no `\\n`.
     """
     first = True
     while line := file.readline(MAX_LINE_BYTES):
@@ -275,11 +254,7 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
     """Opens a file for reading, decompressed, after a look at its first bytes.
 
     Args:
-        path: The file.
         text: Refuse what is recognisably not UTF-8 text.
-
-    Raises:
-        DataError: Missing, a directory, no permission, a damaged archive, or no text where it should be.
     """
     with _explained(path), open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
         yield content
@@ -306,16 +281,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[IO[bytes]]:
-    """The content of an open file, decompressed if its first bytes say so. It is peeked into: a pipe is read only once.
-
-    Args:
-        name: What it is called.
-        file: The file, buffered.
-        text: As for `open_bytes`.
-
-    Raises:
-        DataError: A damaged archive, or no text where it should be.
-    """
+    """The content of an open file, decompressed if its first bytes say so. It is peeked into: a pipe is read only once."""
     head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
     compression = next((one for one in COMPRESSIONS.values() if head.startswith(one.magic)), None)
     if compression is None:
@@ -340,11 +306,7 @@ def likely_encoding(raw: bytes) -> str:
 
 
 def refuse_foreign(name: str, head: bytes) -> None:
-    """Looks at the first bytes of something that should be UTF-8 text.
-
-    Raises:
-        DataError: They are the first bytes of something else.
-    """
+    """Looks at the first bytes of something that should be UTF-8 text."""
     for magic, description in _FOREIGN.items():
         if head.removeprefix(_BYTE_ORDER_MARK).startswith(magic):
             raise DataError(f"{name} is not a text file: it is {description}")

@@ -23,10 +23,6 @@ def swap_remark(train: Iterable[Pair], dev: Sequence[Pair]) -> str | None:
     """What to say of a validation set whose sources are in the language of the targets, and the other way round.
 
     Nothing is said where both sides are written alike, as in copies, nor of one side alone.
-
-    Args:
-        train: Some pairs from all over the training data.
-        dev: The validation set.
     """
     dev = [dev[row] for row in sample_rows(len(dev))]
     train_sides, dev_sides = _groups(train), _groups(dev)

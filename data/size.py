@@ -38,11 +38,7 @@ class CorpusSize:
 
 
 def measure(corpus: Corpus) -> CorpusSize:
-    """Reads a corpus once, in constant memory.
-
-    Raises:
-        DataError: A file cannot be read.
-    """
+    """Reads a corpus once, in constant memory."""
     pairs = src_letters = tgt_letters = 0
     characters: set[str] = set()
     for src, tgt in corpus.pairs():

@@ -86,8 +86,6 @@ class _Tally:
     """Counts in pairs that are kept what is no reason to drop them.
 
     Args:
-        report: Gets the numbers.
-        dev_pairs: Pairs of the validation set.
         repeats: Some pairs are there several times on purpose, so that copies are not counted.
     """
 
@@ -134,10 +132,7 @@ class TokenStore:
     """Random access to the pairs of one store. Rows are views into the mapped file; only lengths are in memory.
 
     Attributes:
-        directory: Where it lies.
         src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
-        report: What was kept and dropped when the store was built.
-        facts: What the kept pairs are like.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -213,14 +208,10 @@ def build_store(
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
     Args:
-        directory: Where the store goes; appears complete or not at all.
         dev_pairs: Pairs of the validation set, for the count of leaks.
-        on_read: Told now and then how many pairs have been read.
-        processes: See `encode_pairs`.
 
     Raises:
         DataError: Nothing usable in the corpus, or more than half of it empty.
-        EnvironmentFault: Disk full or not writable.
     """
     report = FilterReport(text_only=corpus.text_only)
     tally = _Tally(report, dev_pairs, repeats=corpus.repeats)

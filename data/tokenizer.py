@@ -61,9 +61,6 @@ def _unescape(text: str) -> str:
 class Vocabulary:
     """One SentencePiece model.
 
-    Args:
-        model: The serialised model.
-
     Raises:
         ModelError: The bytes are not a SentencePiece model made by tfm.
     """
@@ -155,11 +152,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object.
-
-    Attributes:
-        placeholders: What their corpus does with each kind of placeholders.
-    """
+    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object."""
 
     src: Vocabulary
     tgt: Vocabulary
@@ -209,11 +202,7 @@ class Tokenizer:
         return sha256_bytes(models + " ".join(sorted(carried)).encode())
 
     def save(self, directory: Path) -> None:
-        """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on.
-
-        Raises:
-            EnvironmentFault: It cannot be written.
-        """
+        """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on."""
         with staged_directory(directory) as staged:
             for name, vocabulary in self._sides().items():
                 lines = [f"{index}\t{vocabulary.piece(index)}\n" for index in range(len(vocabulary))]
@@ -277,11 +266,7 @@ class _Description:
     """For each kind the pairs that have it and those that carry it through; an earlier tfm did not count them."""
 
     def rule(self, has_placeholders: bool) -> PlaceholderRule:
-        """What becomes of placeholders.
-
-        Args:
-            has_placeholders: The vocabularies have symbols for them.
-        """
+        """What becomes of placeholders."""
         if self.placeholders is None:
             return EVERY_KIND if has_placeholders else NO_PLACEHOLDERS
         return PlaceholderRule({kind: tuple(pairs) for kind, pairs in self.placeholders.items()})

@@ -130,11 +130,7 @@ def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -
 
 @contextlib.contextmanager
 def _temporary_file(lines: Iterable[str]) -> Iterator[IO[bytes]]:
-    """A file of these lines, open at its beginning, and gone after the block.
-
-    Raises:
-        EnvironmentFault: It cannot be written.
-    """
+    """A file of these lines, open at its beginning, and gone after the block."""
     with contextlib.ExitStack() as stack:
         try:
             file = tempfile.TemporaryFile()  # noqa: SIM115

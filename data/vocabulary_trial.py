@@ -23,13 +23,8 @@ MOST_SECONDS = 30.0
 def try_vocabulary(model: bytes, path: Path) -> None:
     """Lets a child process open a vocabulary, if it is not known to be harmless.
 
-    Args:
-        model: Content of the file.
-        path: Its name, for the message.
-
     Raises:
         ModelError: The child refused it, crashed or took too long.
-        EnvironmentFault: The child cannot be started.
     """
     if _is_known(_mark(model)):
         return

@@ -48,11 +48,7 @@ class Refused(Exception):
 
 
 def fields(message: bytes) -> Iterator[tuple[tuple[int, int], Any]]:
-    """The fields of a message: number and kind of each, and what it holds, a whole number or bytes.
-
-    Raises:
-        Refused: It is no message.
-    """
+    """The fields of a message: number and kind of each, and what it holds, a whole number or bytes."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -85,11 +81,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def check(model: bytes) -> None:
-    """Compares a SentencePiece file with what tfm writes, without SentencePiece.
-
-    Raises:
-        Refused: It holds something else.
-    """
+    """Compares a SentencePiece file with what tfm writes, without SentencePiece."""
     for field, value in fields(model):
         if field == _PIECE:
             _check_piece(value)
@@ -134,11 +126,7 @@ def _check_training(options: bytes) -> None:
 
 
 def use(model: bytes) -> None:
-    """Does with a vocabulary in SentencePiece what tfm will do with it.
-
-    Raises:
-        RuntimeError: SentencePiece refuses it.
-    """
+    """Does with a vocabulary in SentencePiece what tfm will do with it."""
     import sentencepiece
 
     processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]

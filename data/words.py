@@ -63,9 +63,7 @@ def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[
     """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
 
     Args:
-        text: A clean text.
         is_term: Whether this is a term, as it stands there.
-        longest: Characters of a term at most.
     """
     ends = [match.start() for match in _END.finditer(text)]
     spans = [

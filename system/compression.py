@@ -14,8 +14,6 @@ class Compression:
     """One way.
 
     Attributes:
-        magic: The first bytes of such a file.
-        read: From an open file to its content.
         write: From an open file to a stream whose content is compressed into it. The same content gives the same file.
     """
 

@@ -51,11 +51,7 @@ def refuse_known_format(path: Path, instead: str = _TAKE_OUT) -> None:
     """Refuses a file whose lines would be taken for sentences and are none.
 
     Args:
-        path: The file.
         instead: What to do with it, if it is a file of pairs.
-
-    Raises:
-        DataError: Its name says that it has a format of its own.
     """
     suffix = suffix_of(path)
     if suffix in NOT_LINES:
@@ -63,11 +59,7 @@ def refuse_known_format(path: Path, instead: str = _TAKE_OUT) -> None:
 
 
 def format_of(spec: str) -> Format:
-    """The format of a SPEC.
-
-    Raises:
-        UsageError: It fits none.
-    """
+    """The format of a SPEC."""
     for known in FORMATS:
         if known.fits(spec):
             return known

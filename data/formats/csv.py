@@ -40,12 +40,7 @@ def describe(path: Path, config: DataConfig) -> str:
 
 
 def layout_of(path: Path, config: DataConfig, *, fills: bool = False) -> Layout:
-    """Looks at the first rows: the delimiter is the one with which most of them have the same number of fields.
-
-    Raises:
-        DataError: There is no row, or nothing that separates fields; or the columns are not there.
-        UsageError: Both sides are the same column.
-    """
+    """Looks at the first rows: the delimiter is the one with which most of them have the same number of fields."""
     chosen = _chosen_delimiter(path, config)
     firsts = {delimiter: _first_rows(path, config, delimiter) for delimiter in ([chosen] if chosen else DELIMITERS)}
     if not any(firsts.values()):
@@ -74,11 +69,7 @@ def _first_rows(path: Path, config: DataConfig, delimiter: str) -> list[list[str
 
 
 def table_rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
-    """All rows, a header included.
-
-    Raises:
-        DataError: The file cannot be read, or a quote is not closed.
-    """
+    """All rows, a header included."""
     lines = (
         "\n" if number == 0 and _CHOICE.fullmatch(line) else f"{line}\n"
         for number, line in enumerate(_lines(path, config))

@@ -52,13 +52,7 @@ class Format(Protocol):
         """Opens a SPEC that fits.
 
         Args:
-            spec: What the user wrote.
-            config: Names the columns, and says what to do with bad lines.
             split: `train`, `dev` or `test`, for a SPEC that may mean any of them.
-
-        Raises:
-            UsageError: The SPEC cannot be understood.
-            DataError: It names something that cannot be read (raised now where it can be seen now, else while reading).
         """
         ...
 
@@ -71,10 +65,7 @@ class FileFormat:
 
     Args:
         suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
-        read: Streams the pairs of a file.
-        count: A quicker way to their number, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
-        incomplete: It is usual that much of such a file is not translated yet.
     """
 
     suffixes: tuple[str, ...]
@@ -122,7 +113,6 @@ class Stamp:
     two of these would be half of one and half of another text.
 
     Args:
-        name: What the user called them.
         paths: Says which files they are, also which are new in a folder.
     """
 
@@ -139,9 +129,6 @@ class Stamp:
 
     def guard(self, pairs: Callable[[], Iterator[Pair]]) -> Callable[[], Iterator[Pair]]:
         """A stream that ends in an error if the files are not what they were.
-
-        Args:
-            pairs: Opens the stream.
 
         Raises:
             DataError: Where the stream begins or ends.

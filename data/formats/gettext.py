@@ -25,11 +25,7 @@ def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def open_po(path: Path) -> Any:
-    """The content of a PO file.
-
-    Raises:
-        DataError: It cannot be read, or has no message.
-    """
+    """The content of a PO file."""
     import polib
 
     text = _text(path)

@@ -20,11 +20,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def record(place: str, line: str) -> dict[str, Any] | None:
-    """The object in a line; None in a blank one.
-
-    Raises:
-        DataError: There is something else.
-    """
+    """The object in a line; None in a blank one."""
     if not line.strip():
         return None
     try:

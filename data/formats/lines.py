@@ -13,11 +13,7 @@ def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Opened:
     """Opens the two sides.
 
     Args:
-        src, tgt: The files.
         skip_bad: Make a pair empty where a side is not UTF-8, instead of raising.
-
-    Raises:
-        DataError: A file cannot be read (raised now where it can be seen now, else while reading).
     """
     name = f"{src} and {tgt}"
     stamp = Stamp(name, lambda: (src, tgt))

@@ -13,12 +13,7 @@ def open_text(spec: str, split: str, *, skip_bad: bool) -> Opened:
     """Opens a text file, or the English side of the toy language by the name `toy`.
 
     Args:
-        spec: What the user wrote.
-        split: `train`, `dev` or `test`, of the toy language.
         skip_bad: Make a line empty that is not UTF-8, instead of raising.
-
-    Raises:
-        DataError: The file cannot be read (raised now where it can be seen now, else while reading).
     """
     if spec == TOY:
         size = TOY_SIZES[split]

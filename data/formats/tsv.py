@@ -35,11 +35,7 @@ def layout_of(path: Path, config: DataConfig, *, fills: bool = False) -> Layout:
 
 
 def table_rows(path: Path, config: DataConfig) -> Iterator[Row]:
-    """All rows, a header included.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
+    """All rows, a header included."""
     for number, line in enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1):
         yield number, [] if is_blank(line) else (line or "").split("\t")
 

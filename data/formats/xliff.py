@@ -20,9 +20,6 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Source and target of each unit, or of each segment of it; an empty pair where there is no reviewed translation.
 
     `src_column` and `tgt_column` may name the two languages of the file, in either order.
-
-    Raises:
-        DataError: The file is in other languages, in several, or has no units at all.
     """
     languages: Languages | None = None
     for unit in elements(path, {"trans-unit", "unit"}):
@@ -38,11 +35,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> None:
-    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named.
-
-    Raises:
-        DataError: It is from one other language, or to one; or the other way round.
-    """
+    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named."""
     for unit in units:
         now = _languages(unit)
         if _swapped(path, now, config):
