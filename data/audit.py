@@ -10,7 +10,7 @@ from typing import Literal
 
 from .alignment import Shift, find_shifts
 from .cleaning import clean
-from .numbers import differences_in_numbers
+from .facts import differences_in_numbers
 from .placeholders import Pair, differences
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]

@@ -1,8 +1,8 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -10,13 +10,14 @@ from typing import Generic, TypeVar
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
-from .formats import format_of, refuse_known_format
-from .formats.disk import DISK
-from .formats.format import Pair, suffix_of
-from .formats.hub import HUB, parse_hub_spec
-from .formats.lines import open_two_files
-from .formats.text import open_text
-from .formats.toy import TOY_LANGUAGE
+from .formats import SUFFIXES, refuse_known_format, suffix_of
+from .formats.arrow import ARROW, DISK, HUB, PARQUET, parse_hub_spec
+from .formats.format import Corpus, Format, Pair
+from .formats.gettext import MO, PO
+from .formats.tables import CSV, JSONL, TSV
+from .formats.text import TOY_LANGUAGE, open_text, open_two_files
+from .formats.tmx import TMX
+from .formats.xliff import XLIFF
 
 __all__ = [
     "Corpus",
@@ -30,47 +31,12 @@ __all__ = [
     "replay_corpus",
 ]
 
-
+FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
+"""All formats of a SPEC. The first one that fits is taken."""
 MIXED_IN = 10_000
 """Older pairs that are mixed in with few new ones."""
 MAX_TIMES = 1_000
 """How many times a part of a corpus may be asked for."""
-
-
-def unit_of(text_only: bool) -> str:
-    """What a row of a corpus is called."""
-    return "text" if text_only else "pair"
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A re-readable stream of sentence pairs.
-
-    Args:
-        identity: Changes whenever the text does; caches are filed under it.
-        remarks: What was recognised in it, in lines for people.
-        incomplete: It is usual that much of it is not translated yet.
-        repeats: Some of its pairs are in it several times on purpose.
-        text_only: The pairs have no source: each is a text for a language model.
-    """
-
-    name: str
-    identity: str
-    pairs: Callable[[], Iterator[Pair]]
-    quick_count: Callable[[], int] | None = None
-    remarks: tuple[str, ...] = ()
-    incomplete: bool = False
-    repeats: bool = False
-    text_only: bool = False
-
-    @property
-    def unit(self) -> str:
-        """What one of its rows is called."""
-        return unit_of(self.text_only)
-
-    def count(self) -> int:
-        """The number of pairs in the stream, blank ones included."""
-        return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
 def open_corpus(config: DataConfig) -> Corpus:
@@ -149,7 +115,7 @@ def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
     skip_bad = config.bad_lines == "skip"
     for spec in specs:
         refuse_known_format(Path(spec), "a language model learns from plain text, one text per line")
-    return join_corpora([Corpus(*open_text(spec, split, skip_bad=skip_bad), text_only=True) for spec in specs])
+    return join_corpora([open_text(spec, split, skip_bad=skip_bad) for spec in specs])
 
 
 def _corpus(
@@ -162,7 +128,7 @@ def _corpus(
     skip_bad = config.bad_lines == "skip"
     for path in (*src, *tgt):
         refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}")
-    parts = [Corpus(*open_two_files(Path(s), Path(t), skip_bad=skip_bad)) for s, t in zip(src, tgt, strict=True)]
+    parts = [open_two_files(Path(s), Path(t), skip_bad=skip_bad) for s, t in zip(src, tgt, strict=True)]
     parts += [open_spec(spec, config, split) for spec in specs]
     return join_corpora(parts) if parts else None
 
@@ -173,8 +139,20 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     `=3` behind it gives each pair three times.
     """
     spec, times = _weighted(spec)
-    corpus = Corpus(*format_of(spec).open(spec, config, split))
+    corpus = format_of(spec).open(spec, config, split)
     return corpus if times == 1 else _repeated(corpus, times)
+
+
+def format_of(spec: str) -> Format:
+    """The format of a SPEC."""
+    for known in FORMATS:
+        if known.fits(spec):
+            return known
+    others = [f"or {known.notation}" for known in FORMATS if not known.is_file]
+    raise UsageError(
+        f"cannot tell the format of {spec}: name a file that ends in {', '.join([*sorted(SUFFIXES), *others])};"
+        " for two text files use --src and --tgt"
+    )
 
 
 def spec_path(spec: str) -> Path | None:

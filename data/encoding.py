@@ -84,14 +84,14 @@ def encode_pairs(pairs: Iterable[Pair], tokenizer: Tokenizer, *, processes: int 
         yield from _encode_in_children(chain(first, chunks), tokenizer, processes)
         return
     for chunk in chain(first, chunks):
-        src, tgt = encode_sides(tokenizer, _sides(chunk))
-        yield chunk, src, tgt
+        yield (chunk, *encode_chunk(tokenizer, chunk))
 
 
-def encode_sides(tokenizer: Tokenizer, sides: Sequence[list[str]]) -> list[Rows]:
+def encode_chunk(tokenizer: Tokenizer, chunk: list[Pair]) -> tuple[Rows, Rows]:
     """Ids of the sources and of the targets of pairs, with symbols for the placeholders that are carried through."""
-    masked = _sides([tokenizer.mask_pair(src, tgt) for src, tgt in zip(*sides, strict=True)])  # cleaned here, once
-    return [Rows.of(tokenizer.src.encode_all(masked[0])), Rows.of(tokenizer.tgt.encode_all(masked[1]))]
+    masked = [tokenizer.mask_pair(src, tgt) for src, tgt in chunk]  # cleaned here, once
+    src_ids = tokenizer.src.encode_all(src for src, _ in masked)
+    return Rows.of(src_ids), Rows.of(tokenizer.tgt.encode_all(tgt for _, tgt in masked))
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
@@ -107,18 +107,14 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield chunk
 
 
-def _sides(chunk: list[Pair]) -> tuple[list[str], list[str]]:
-    return [src for src, _ in chunk], [tgt for _, tgt in chunk]
-
-
 def _encode_in_children(chunks: Iterator[list[Pair]], tokenizer: Tokenizer, processes: int) -> Iterator[Encoded]:
     """One thread waits on each child; results are taken in the order of the chunks, two for each child ahead."""
     idle: SimpleQueue[_Encoder] = SimpleQueue()
 
-    def encode(chunk: list[Pair]) -> list[Rows]:
+    def encode(chunk: list[Pair]) -> Encoded:
         encoder = idle.get()
         try:
-            return encoder.encode(_sides(chunk))
+            return (chunk, *encoder.encode(chunk))
         finally:
             idle.put(encoder)
 
@@ -127,18 +123,13 @@ def _encode_in_children(chunks: Iterator[list[Pair]], tokenizer: Tokenizer, proc
             child = children.enter_context(Child(f"{__package__}.encoding", purpose="to tokenize in"))
             idle.put(_Encoder(child, tokenizer))
         children.callback(threads.shutdown, wait=False, cancel_futures=True)
-        ahead: deque[tuple[list[Pair], Future[list[Rows]]]] = deque()
+        ahead: deque[Future[Encoded]] = deque()
         for chunk in chunks:
-            ahead.append((chunk, threads.submit(encode, chunk)))
+            ahead.append(threads.submit(encode, chunk))
             if len(ahead) > 2 * processes:
-                yield _result(*ahead.popleft())
+                yield ahead.popleft().result()
         while ahead:
-            yield _result(*ahead.popleft())
-
-
-def _result(chunk: list[Pair], future: Future[list[Rows]]) -> Encoded:
-    src, tgt = future.result()
-    return chunk, src, tgt
+            yield ahead.popleft().result()
 
 
 class _Encoder:
@@ -149,24 +140,23 @@ class _Encoder:
         self._before = [tokenizer.src.model, b"" if tokenizer.joint else tokenizer.tgt.model]
         self._before.append(json.dumps(dict(tokenizer.placeholders.pairs)).encode())
 
-    def encode(self, sides: tuple[list[str], list[str]]) -> list[Rows]:
+    def encode(self, chunk: list[Pair]) -> tuple[Rows, Rows]:
         stdin, stdout = self._child.stdin, self._child.stdout
         try:
             for frame in self._before:
                 _write_frame(stdin, frame)
             self._before = []
-            _write_frame(stdin, json.dumps(sides).encode())
+            _write_frame(stdin, json.dumps(chunk).encode())
             stdin.flush()
             ids_and_lengths = [np.frombuffer(_read_frame(stdout), np.int32) for _ in range(4)]
         except (OSError, EOFError) as error:
-            raise EnvironmentFault(self._obituary()) from error
-        return [Rows(*ids_and_lengths[:2]), Rows(*ids_and_lengths[2:])]
-
-    def _obituary(self) -> str:
-        self._child.kill()
-        ending = self._child.wait()
-        said = f": {ending.last_line}" if ending.last_line else ""
-        return f"a process that tokenizes ended with status {ending.status} (memory?){said}"
+            self._child.kill()
+            ending = self._child.wait()
+            said = f": {ending.last_line}" if ending.last_line else ""
+            raise EnvironmentFault(
+                f"a process that tokenizes ended with status {ending.status} (memory?){said}"
+            ) from error
+        return Rows(*ids_and_lengths[:2]), Rows(*ids_and_lengths[2:])
 
 
 def _write_frame(stream: IO[bytes], content: bytes) -> None:
@@ -198,7 +188,7 @@ def main(stdin: IO[bytes], stdout: IO[bytes]) -> None:
         rule = PlaceholderRule({kind: tuple(pairs) for kind, pairs in counts.items()})
         tokenizer = Tokenizer(src, Vocabulary(other) if other else src, "", rule)
         while True:
-            for rows in encode_sides(tokenizer, json.loads(_read_frame(stdin))):
+            for rows in encode_chunk(tokenizer, json.loads(_read_frame(stdin))):
                 _write_frame(stdout, rows.ids.tobytes())
                 _write_frame(stdout, rows.lengths.tobytes())
             stdout.flush()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ..system.errors import DataError
 from .cleaning import clean
-from .formats import refuse_known_format
-from .formats.format import suffix_of
+from .formats import refuse_known_format, suffix_of
 from .reading import read_lines
 from .words import find_terms
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import regex
 
-from .scripts import UNSPACED
+from .words import UNSPACED
 
 Pair = tuple[str, str]
 

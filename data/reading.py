@@ -281,7 +281,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[IO[bytes]]:
-    """The content of an open file, decompressed if its first bytes say so. It is peeked into: a pipe is read only once."""
+    """The content of an open file, decompressed if its first bytes say so. They are peeked at: a pipe has them once."""
     head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
     compression = next((one for one in COMPRESSIONS.values() if head.startswith(one.magic)), None)
     if compression is None:

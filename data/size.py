@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .corpus import Corpus
-from .scripts import wide_characters
+from .facts import wide_characters
 
 WIDE_LETTERS = 3
 """A wide character says about as much as so many letters."""

@@ -19,7 +19,7 @@ from ..system.files import json_bytes, sha256_bytes, staged_directory, write_fil
 from ..system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from .cleaning import clean
 from .config import MAX_VOCABULARY_BYTES, VocabularyType
-from .loops import count_letters
+from .facts import count_letters
 from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderRule, mask
 from .vocabulary_trial import remember_vocabulary, try_vocabulary
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 import regex
 
-from .scripts import UNSPACED
-
+UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
+"""A letter of a script without spaces, for the library `regex`. SA are the scripts of South East Asia, for which line
+breaks need a dictionary."""
 _KATAKANA = r"[\p{Katakana}ー]"
 _INSIDE = rf"""
       (?<= \w) (?= \w) (?<! {UNSPACED}) (?! {UNSPACED})

@@ -12,8 +12,8 @@ from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
 from ..data.config import DataConfig
 from ..data.corpus import open_corpus
-from ..data.formats.hub import parse_hub_spec
-from ..data.formats.toy import TOY
+from ..data.formats.arrow import parse_hub_spec
+from ..data.formats.text import TOY
 from ..data.size import CorpusSize, measure
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError

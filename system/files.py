@@ -208,7 +208,7 @@ def _sync_file(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a file or directory if it is there. A directory is renamed aside first, so that it vanishes in one step."""
+    """Removes a file or directory if it is there. A directory is renamed aside first, so that it goes in one step."""
     try:
         if path.is_dir() and not path.is_symlink():
             doomed = path.with_name(path.name.removesuffix(PARTIAL) + _REMOVED)

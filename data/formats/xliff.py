@@ -6,7 +6,7 @@ from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import FileFormat, Pair
+from .format import Pair, file_format
 from .xml import children, elements, local_name, same_language, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
@@ -102,4 +102,4 @@ def _by_mark(element: Any) -> dict[str, str]:
     return {mark.get("mid", ""): text_of(mark, CODES) for mark in marks}
 
 
-XLIFF = FileFormat((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)
+XLIFF = file_format((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 
 from ...configs import RunConfig
+from ...data.alignment import sample_rows, swap_remark
 from ...data.batching import BatchSource
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
 from ...data.holdout import hold_out
-from ...data.sides import sample_rows, swap_remark
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.config import TokenizerConfig
-from tfm.data.facts import CorpusFacts
+from tfm.data.facts import CorpusFacts, is_loop
 from tfm.data.glossary import Glossary
-from tfm.data.loops import is_loop
 from tfm.data.placeholders import SYMBOLS, PlaceholderRule, differences, placeholders
 from tfm.data.tokenizer import PLACEHOLDER_IDS, Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
