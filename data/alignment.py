@@ -17,27 +17,27 @@ from .cleaning import clean
 from .placeholders import Pair
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
-"""Lines by which targets are looked for in another place."""
+"""How many lines further down a target is looked for; negative: further up."""
 LEARNED_FROM = 60_000
-"""Pairs, from the beginning, whose words are counted; then memory and time stay bounded."""
+"""The words of this many pairs are counted, from the beginning: memory and time stay bounded."""
 RAREST = 10
-"""Of a text, so many of its rarest words are looked at, as they say most; those that stand nowhere else say nothing."""
+"""This many of the rarest words of a text are compared. Rare words say most; words of one text alone say nothing."""
 MORE_THAN_CHANCE = 1.3
-"""How many times better than texts of distant lines two texts have to fit together."""
+"""Two texts fit together if they fit this many times better than texts of distant lines."""
 MIN_LINES = 6
-"""Fewer neighbours that fit another place better do so by chance."""
+"""Fewer neighbours than this fit another place better by chance."""
 SLIP_EVIDENCE = 15.0
-"""Lines slip if the lengths of all that fit another place better come so much closer there, in logarithms."""
+"""Lines slip if the logarithms of their lengths come this much closer in another place, summed over the lines."""
 EVIDENCE = 6.0
-"""A run of lines is shifted if what it fits better elsewhere adds up to so many times the usual fit of a pair."""
+"""A run of lines is shifted if the gains of another place add up to this many times the usual fit of a pair."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
 """A word, or one letter of a script without spaces between words."""
 SAMPLE = 2_000
-"""Pairs that are looked at, from all over a corpus."""
+"""This many pairs are compared, from all over a corpus."""
 FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
-"""Of a side; fewer say too little."""
+"""A side with fewer says too little."""
 CLEARLY = 1.5
-"""So many times closer to the other side of the training data has each side of a validation set to be."""
+"""Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
 Scores = npt.NDArray[np.float64]
 
 

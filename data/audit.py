@@ -112,7 +112,7 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
 
 
 def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, str]:
-    """What can be seen of a pair alone."""
+    """The faults that a pair shows by itself."""
     if not src or not tgt:
         return {"empty": "source" if not src else "target"}
     found: dict[Kind, str] = {}
@@ -179,7 +179,7 @@ def _other_script(text: str, script: str) -> str | None:
 
 
 def _broken_characters(pair: Pair, scripts: tuple[str, str]) -> str:
-    """What is broken in one of the sides; empty if nothing is."""
+    """The broken characters of a side; empty if there are none."""
     if "\ufffd" in "".join(pair):
         return "U+FFFD"
     for side, text, script in zip(("source", "target"), pair, scripts, strict=True):
@@ -238,7 +238,7 @@ def _mojibake(text: str, script: str) -> str | None:
 
 
 def _other_numbers(src: str, tgt: str) -> str:
-    """What is on one side only. Numbers of one digit may be words on the other side, so they do not count alone."""
+    """The numbers of one side only. One digit may be a word on the other side, so single digits do not count alone."""
     lost, added = differences_in_numbers(src, tgt)
     if not any(len(number) > 1 for number in (*lost, *added)) and not (lost and added):
         return ""

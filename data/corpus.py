@@ -34,9 +34,9 @@ __all__ = [
 FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
 """All formats of a SPEC. The first one that fits is taken."""
 MIXED_IN = 10_000
-"""Older pairs that are mixed in with few new ones."""
+"""At least this many older pairs are mixed in."""
 MAX_TIMES = 1_000
-"""How many times a part of a corpus may be asked for."""
+"""A part of a corpus may be asked for at most this many times."""
 
 
 def open_corpus(config: DataConfig) -> Corpus:
@@ -101,7 +101,7 @@ def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
 
 
 def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
-    """So many pairs of a corpus with text on both sides, each equally likely, in their order; held in memory."""
+    """A random sample of the pairs with text on both sides, in their order; held in memory."""
     sample = Reservoir[tuple[int, Pair]](size, seed)
     for numbered in enumerate(pair for pair in corpus.pairs() if pair[0].strip() and pair[1].strip()):
         sample.add(numbered)
@@ -165,7 +165,7 @@ def spec_path(spec: str) -> Path | None:
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:
-    """A corpus with each of its pairs so many times."""
+    """A corpus that is read several times, one after the other."""
     return replace(
         corpus,
         name=f"{corpus.name} ({times} times)",

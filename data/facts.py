@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
 
 SAMPLE = 5_000
-"""Most training pairs that are looked at."""
+"""At most this many training pairs are looked at."""
 NO_LIMIT = 1_000_000
 """No text says three words so often."""
 MAX_LOOPS = 0.001
 """Where a greater share of the training targets repeats itself, repetition is no fault."""
 
 MIN_TIMES = 3
-"""Repetitions in a row that are a loop ..."""
+"""This many repetitions in a row are a loop ..."""
 MIN_LETTERS = 12
 """... if they have at least this many letters in all; a wide character counts as three."""
 
@@ -133,7 +133,7 @@ def _most_frequent(text: str) -> int:
 
 
 def _most_repeated(text: str) -> int:
-    """How many times in a row a text says what it says most often in a row."""
+    """The longest run of repetitions in a text: how many times it says the same in a row."""
     text += " "  # the last word repeats the others with their spaces
     runs = (found for pattern in _REPEATED for found in pattern.finditer(text))
     return max((len(run[0]) // len(run[1]) for run in runs if count_letters(run[0]) >= MIN_LETTERS), default=0)
@@ -184,12 +184,12 @@ def _ascii(character: str) -> str:
 
 
 def _without_words(more: Counter[str], other: str) -> Counter[str]:
-    """What one side has more of, without what the other one says in Chinese numerals."""
+    """Numbers that one side has more of, without those that the other side says in Chinese numerals."""
     return more - Counter({number: sum(map(other.count, signs)) for number, signs in _HAN.items()})
 
 
 def _surplus(spelt: list[str], more: Counter[str]) -> list[str]:
-    """As they are spelt, the last ones of each number of which there are more."""
+    """The last occurrences of each number of which there are more, as they are spelt."""
     left, found = more.copy(), list[str]()
     for number in reversed(spelt):
         if left[_normal(number)] > 0:

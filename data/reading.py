@@ -96,17 +96,11 @@ def count_controls(raw: bytes) -> int:
 
 
 FEW_CONTROLS = 20
-"""So many control characters may be in a short text."""
+"""A short text may have this many control characters."""
 
 
 class Controls:
-    """Counts the control characters in what should be text: each becomes a space, and where there are many it is none.
-
-    Attributes:
-        name: What the user called it, for messages.
-        found: So many control characters ..
-        bytes: .. are in so many bytes.
-    """
+    """Counts control characters. A few are read as spaces; input with many is refused as binary."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -118,7 +112,7 @@ class Controls:
         self.bytes += len(raw)
 
     def refuse_binary(self) -> None:
-        """Looks at what has been counted.
+        """Refuses input that is not text.
 
         Raises:
             DataError: More than 1 % of it are control characters.
@@ -132,7 +126,7 @@ class Controls:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one reading of a whole file says of it.
+    """What one reading of a whole file tells.
 
     Attributes:
         sha256: Of its bytes as they are on the disk.

@@ -6,9 +6,9 @@ from .corpus import Corpus
 from .facts import wide_characters
 
 WIDE_LETTERS = 3
-"""A wide character says about as much as so many letters."""
+"""A wide character says about as much as this many letters."""
 LETTERS_PER_PIECE = 4
-"""About so many letters are a piece of a small vocabulary."""
+"""A piece of a small vocabulary has about this many letters."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..system.files import make_directory, sha256_bytes, write_file
 from ..system.processes import Child, Ending
 
 MOST_SECONDS = 30.0
-"""That a trial may take, on a machine that has other things to do; its processor time has a lower limit."""
+"""The longest that a trial may take on a busy machine; its processor time has a lower limit."""
 
 
 def try_vocabulary(model: bytes, path: Path) -> None:

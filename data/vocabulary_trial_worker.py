@@ -20,7 +20,7 @@ LIMITS = {
     "RLIMIT_FSIZE": 10_000,
     "RLIMIT_CORE": 0,
 }
-"""What the process may take: memory, of which stack, seconds, and what it may write to a file, which is stderr."""
+"""Limits of the process: bytes of memory and of stack, seconds, and bytes that it may write to its stderr."""
 
 _LONGEST = 4_200
 """Bytes of a piece or another text: a line of which a vocabulary is built is no longer (see `tokenizer`)."""
@@ -32,7 +32,7 @@ _MODEL_TYPES = {1, 2, 3, 4}
 _BYTES = {f"<0x{byte:02X}>".encode() for byte in range(256)}
 _TEXTS = ["", "a", "the old woman gives the child two red apples", "日本語 \u2047 \U0001f469", "\ue000a\x00\x7f" * 50]
 _PIECES_ENCODED = 500
-"""At most so many pieces are encoded as texts."""
+"""At most this many pieces are encoded as texts."""
 
 # A file is a message of Google's protocol buffers: fields, each with a number and a kind. A field of kind _BLOCK has a
 # length, and is a text or a message itself.
@@ -126,7 +126,7 @@ def _check_training(options: bytes) -> None:
 
 
 def use(model: bytes) -> None:
-    """Does with a vocabulary in SentencePiece what tfm will do with it."""
+    """Uses a vocabulary in SentencePiece as tfm will use it."""
     import sentencepiece
 
     processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]

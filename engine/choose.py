@@ -191,7 +191,7 @@ def _base(
     if source is not None:
         say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
         return load_config(ENCODER_PRESET), None
-    corpus = open_corpus(named)
+    corpus = open_corpus(named)  # one reading, for the hash and the count; to measure a small corpus takes another
     name = _preset_for(corpus.count(), say)
     return load_config(name), measure(corpus) if name == BY_RECIPE else None
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 @dataclass(frozen=True)
 class Compression:
-    """One way.
+    """One way to compress a file.
 
     Attributes:
         write: From an open file to a stream whose content is compressed into it. The same content gives the same file.
@@ -52,7 +52,7 @@ COMPRESSIONS = {
     ".xz": Compression(b"\xfd7zXZ", _with(lzma.open, "rb"), _with(lzma.open, "wb")),
     ".zst": Compression(b"(\xb5/\xfd", _read_zstd, _write_zstd),
 }
-"""All of them by the suffixes of their files."""
+"""All ways to compress, by the suffix of a file."""
 
 
 def compression_of(path: Path) -> Compression | None:

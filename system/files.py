@@ -398,14 +398,14 @@ class StagedFile(Generic[Stream]):
 
 
 class OutputFile(StagedFile[IO[str]]):
-    """Such a file of text."""
+    """A result file of text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _open_text)
 
 
 class ResumedFile(StagedFile[IO[str]]):
-    """Such a file of text, line by line, that goes on where the same work was interrupted.
+    """A result file of lines that goes on where the same work was interrupted.
 
     Beside the unfinished file lies another one that says of which work it is, and how much of it outlasts a power cut.
 
@@ -487,7 +487,7 @@ def _keep_whole_lines(path: Path, safe_bytes: int) -> int:
 
 
 class BinaryOutputFile(StagedFile[IO[bytes]]):
-    """Such a file of bytes."""
+    """A result file of bytes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _open_bytes)

@@ -32,7 +32,7 @@ class Ending:
 
     @property
     def last_line(self) -> str:
-        """The last thing that it complained of; empty if it said nothing."""
+        """The last line of its complaints; empty if it said nothing."""
         return (self.complaints.strip().splitlines() or [""])[-1]
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ Columns = tuple[int, int]
 Row = tuple[int, list[str]]
 """The number of the line in which a row begins, and its fields: none in a blank row."""
 ROWS_LOOKED_AT = 50
-"""So many rows say what the columns are."""
+"""The first rows, of this number, show what the columns are."""
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 """What stands between fields, and what it is called. Text has commas more often than semicolons, and hardly tabs."""
 _USUAL_COLUMNS = (("src", "tgt"), ("source", "target"), ("src", "trg"))
@@ -49,7 +49,7 @@ _LANGUAGES = (
 )
 """ISO 639-1. Some are words, too, but a word of two letters rarely has another of them beside it."""
 _SHOWN = 40
-"""Characters of a name that a message shows."""
+"""A message shows this many characters of a name."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: 
 
 
 def new_name(src: str, config: DataConfig) -> str:
-    """What a column for the target is called that is added beside one of the source."""
+    """The name of a new column for the target beside a column of the source."""
     if not _is_default(config):
         return config.tgt_column
     return next((tgt for usual, tgt in _USUAL_COLUMNS if usual == _plain(src)), config.tgt_column)

@@ -118,7 +118,7 @@ def identity_of(hashes: Iterable[str], salt: object = "") -> str:
 
 
 class Stamp:
-    """By what files are known again without reading them: taken before they are read, and compared afterwards.
+    """Recognises files without reading them: size, time and place are taken before a reading and compared after it.
 
     A corpus is read several times: for its hash, its vocabulary, its pieces. A file or folder that is replaced between
     two of these would be half of one and half of another text.

@@ -41,7 +41,7 @@ def _read_tsv(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def tsv_layout(path: Path, config: DataConfig, *, fills: bool = False) -> Layout:
-    """Looks at the first rows: see `columns.layout_of`, which raises, too."""
+    """Looks at the first rows; see `columns.layout_of`."""
     rows = [row for _, row in islice(tsv_rows(path, config), ROWS_LOOKED_AT) if row]
     return layout_of(path, rows, "\t", config, fills=fills, first_two=True)
 

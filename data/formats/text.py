@@ -16,7 +16,7 @@ TOY_SIZES = {"train": 40_000, "dev": 500, "test": 1_000}
 
 
 def open_two_files(src: Path, tgt: Path, *, skip_bad: bool) -> Corpus:
-    """Opens the two sides.
+    """Opens two files: line n of one is the translation of line n of the other.
 
     Args:
         skip_bad: Make a pair empty where a side is not UTF-8, instead of raising.
@@ -40,7 +40,7 @@ def _pairs(src: Path, tgt: Path, skip_bad: bool) -> Iterator[Pair]:
 
 
 def _where(src: Path, tgt: Path) -> str:
-    """Where two files of different lengths seem to slip."""
+    """The line from which two files of different lengths seem to be shifted, in words."""
     import numpy as np
     import numpy.typing as npt
 

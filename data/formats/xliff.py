@@ -64,7 +64,7 @@ def _named(languages: Languages) -> str:
 
 
 def _languages(unit: Any) -> Languages:
-    """Those that the file says of a unit."""
+    """The languages that the file names for a unit."""
     return _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
 
 
