@@ -71,10 +71,10 @@ def data(
     tfm data --data pairs.tsv --dev test.tsv --report faults.tsv --clean cleaned
     """
     del debug
+    from ..data.alignment import sample_rows, swap_remark
     from ..data.audit import audit
     from ..data.config import DataConfig
     from ..data.corpus import dev_corpus, open_corpus
-    from ..data.sides import sample_rows, swap_remark
     from ..system.console import Console
     from ..system.errors import DataError, UsageError
 

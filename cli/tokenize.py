@@ -11,7 +11,7 @@ from ..engine.guard import WRITES_FOLDER
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
-    from ..data.corpus import Corpus
+    from ..data.corpus import Corpus, Pair
     from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, Vocabulary
     from ..system.console import Console
@@ -53,7 +53,8 @@ def tokenize(
     del debug
     from ..configs import parse_config
     from ..data.reading import Controls
-    from ..data.tokenizer import Tokenizer, build_tokenizer
+    from ..data.tokenizer import Tokenizer
+    from ..data.vocabulary_training import build_tokenizer
     from ..system.console import Console
     from ..system.errors import UsageError
 
@@ -74,9 +75,8 @@ def tokenize(
         notes: list[str] = []
         console.say(f"reading {corpus.name}")
         controls = Controls("source"), Controls("target")
-        sides = [_counted(_side(corpus, index), controls[index]) for index in (0, 1)]
-        sources = _watched(sides[0], corpus, console, f"building a {type_} vocabulary")
-        tokenizer = build_tokenizer(sources, sides[1], settings.tokenizer, notes=notes)
+        pairs = _watched(_counted(corpus.pairs(), controls), corpus, console, f"building a {type_} vocabulary")
+        tokenizer = build_tokenizer(pairs, settings.tokenizer, notes=notes)
         notes += [f"{side.name}: {side.found:,} control characters made spaces" for side in controls if side.found]
         tokenizer.save(output)
         for note in notes:
@@ -110,19 +110,20 @@ def _side(corpus: "Corpus", index: int) -> Iterator[str]:
     return (pair[index] for pair in corpus.pairs())
 
 
-def _counted(texts: Iterator[str], controls: "Controls") -> Iterator[str]:
-    """The texts, their control characters counted."""
-    for text in texts:
-        if not text.isprintable():
-            controls.add(text.encode("utf-8", "surrogatepass"))
-        yield text
+def _counted(pairs: Iterator["Pair"], controls: tuple["Controls", "Controls"]) -> Iterator["Pair"]:
+    """The pairs, the control characters of their sides counted."""
+    for pair in pairs:
+        for text, side in zip(pair, controls, strict=True):
+            if not text.isprintable():
+                side.add(text.encode("utf-8", "surrogatepass"))
+        yield pair
 
 
-def _watched(texts: Iterator[str], corpus: "Corpus", console: "Console", then: str) -> Iterator[str]:
-    """The texts, with a bar while they are read; says what comes after them."""
+def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: "Console", then: str) -> Iterator["Pair"]:
+    """The pairs, with a bar while they are read; says what comes after them."""
     bar = console.progress("reading", corpus.count(), corpus.unit)
-    for number, text in enumerate(texts, start=1):
-        yield text
+    for number, pair in enumerate(pairs, start=1):
+        yield pair
         if number % _TICK == 0:
             bar.update(number)
     bar.close()

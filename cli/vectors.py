@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from ..data.formats.format import suffix_of
+from ..data.formats import suffix_of
 from ..system.errors import UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 

@@ -1,6 +1,8 @@
-"""Pairs that are shifted: from some line on, each source stands beside the target of another line.
+"""Sides that do not belong together: pairs that are shifted, and a validation set whose sides have been swapped.
 
-Which words go together is learned from the corpus itself: a pair whose words are often found together elsewhere fits.
+Where pairs are shifted, each source stands from some line on beside the target of another line. Which words go together
+is learned from the corpus itself: a pair whose words are often found together elsewhere fits. Swapped sides are known
+by their groups of three letters.
 """
 
 import re
@@ -11,24 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .cleaning import clean
 from .placeholders import Pair
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
-"""Lines by which targets are looked for in another place."""
+"""How many lines further down a target is looked for; negative: further up."""
 LEARNED_FROM = 60_000
-"""Pairs, from the beginning, whose words are counted; then memory and time stay bounded."""
+"""The words of this many pairs are counted, from the beginning: memory and time stay bounded."""
 RAREST = 10
-"""Of a text, so many of its rarest words are looked at, as they say most; those that stand nowhere else say nothing."""
+"""This many of the rarest words of a text are compared. Rare words say most; words of one text alone say nothing."""
 MORE_THAN_CHANCE = 1.3
-"""How many times better than texts of distant lines two texts have to fit together."""
+"""Two texts fit together if they fit this many times better than texts of distant lines."""
 MIN_LINES = 6
-"""Fewer neighbours that fit another place better do so by chance."""
+"""Fewer neighbours than this fit another place better by chance."""
 SLIP_EVIDENCE = 15.0
-"""Lines slip if the lengths of all that fit another place better come so much closer there, in logarithms."""
+"""Lines slip if the logarithms of their lengths come this much closer in another place, summed over the lines."""
 EVIDENCE = 6.0
-"""A run of lines is shifted if what it fits better elsewhere adds up to so many times the usual fit of a pair."""
+"""A run of lines is shifted if the gains of another place add up to this many times the usual fit of a pair."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
 """A word, or one letter of a script without spaces between words."""
+SAMPLE = 2_000
+"""This many pairs are compared, from all over a corpus."""
+FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
+"""A side with fewer says too little."""
+CLEARLY = 1.5
+"""Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
 Scores = npt.NDArray[np.float64]
 
 
@@ -47,11 +56,7 @@ class Shift:
 
 
 class Lexicon:
-    """How often words of the two sides are found in the same pair.
-
-    Args:
-        pairs: The words of the two sides of each.
-    """
+    """How often words of the two sides are found in the same pair."""
 
     def __init__(self, pairs: Iterable[tuple[list[str], list[str]]]) -> None:
         self._src, self._tgt = Counter[str](), Counter[str]()
@@ -65,7 +70,6 @@ class Lexicon:
         """How well two texts go together, from 0 to 1: of each source word its best partner.
 
         Args:
-            src, tgt: Their words.
             counted: The two are one of the pairs that were counted. It is then left out: a word that stands nowhere
                 else would always fit.
         """
@@ -88,11 +92,7 @@ def rare_words(texts: Sequence[str]) -> list[list[str]]:
 
 
 def find_shifts(pairs: Sequence[Pair]) -> list[Shift]:
-    """Runs of pairs that fit another place better than their own, in order.
-
-    Args:
-        pairs: A corpus, or its first part; pairs with an empty side fit nowhere.
-    """
+    """Runs of pairs that fit another place better than their own, in order."""
     counted = pairs[:LEARNED_FROM]
     src, tgt = (rare_words([pair[side] for pair in counted]) for side in (0, 1))
     lexicon = Lexicon(zip(src, tgt, strict=True))
@@ -172,3 +172,43 @@ def _strongest(shifts: list[Shift]) -> list[Shift]:
         if all(shift.last < other.first or shift.first > other.last for other in kept):
             kept.append(shift)
     return kept
+
+
+def sample_rows(count: int) -> range:
+    """Rows of a corpus, evenly from all over it, few enough to be looked at."""
+    return range(0, count, max(-(-count // SAMPLE), 1))
+
+
+def swap_remark(train: Iterable[Pair], dev: Sequence[Pair]) -> str | None:
+    """What to say of a validation set whose sources are in the language of the targets, and the other way round.
+
+    Nothing is said where both sides are written alike, as in copies, nor of one side alone.
+    """
+    dev = [dev[row] for row in sample_rows(len(dev))]
+    train_sides, dev_sides = _groups(train), _groups(dev)
+    if len(dev) < FEWEST_PAIRS or min(side.total() for side in (*train_sides, *dev_sides)) < FEWEST_GROUPS:
+        return None
+    for side in (0, 1):
+        own = _overlap(dev_sides[side], train_sides[side])
+        if _overlap(dev_sides[side], train_sides[1 - side]) <= max(CLEARLY * own, 0.1):
+            return None
+    return (
+        "the sides of the validation set seem to be swapped: its sources look like the targets of the training data,"
+        " and its targets like the sources; name its files, or columns, the other way round"
+    )
+
+
+def _groups(pairs: Iterable[Pair]) -> tuple[Counter[str], Counter[str]]:
+    """How often each group of three characters is found in the sources, and in the targets."""
+    sides = Counter[str](), Counter[str]()
+    for pair in pairs:
+        for found, text in zip(sides, pair, strict=True):
+            padded = f" {clean(text).lower()} "
+            found.update(padded[i : i + 3] for i in range(len(padded) - 2))
+    return sides
+
+
+def _overlap(one: Counter[str], other: Counter[str]) -> float:
+    """The share that two distributions have in common: 0 of nothing, 1 of all."""
+    size, other_size = one.total(), other.total()
+    return sum(min(count / size, other[group] / other_size) for group, count in one.items())

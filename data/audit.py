@@ -10,7 +10,7 @@ from typing import Literal
 
 from .alignment import Shift, find_shifts
 from .cleaning import clean
-from .numbers import differences_in_numbers
+from .facts import differences_in_numbers
 from .placeholders import Pair, differences
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
@@ -43,8 +43,6 @@ class Fault:
 
     Attributes:
         row: Counted from 0.
-        kind: What.
-        detail: What exactly, for people.
     """
 
     row: int
@@ -54,13 +52,7 @@ class Fault:
 
 @dataclass
 class Lengths:
-    """How long the texts of a side are, in words; in characters where there are no spaces between words.
-
-    Attributes:
-        unit: What is counted.
-        median, most: Of the side's texts.
-        total: Of all of them.
-    """
+    """How long the texts of a side are, in words; in characters where there are no spaces between words."""
 
     unit: str
     median: int
@@ -70,14 +62,7 @@ class Lengths:
 
 @dataclass
 class Audit:
-    """What an audit has found.
-
-    Attributes:
-        pairs: How many there are.
-        src, tgt: Their lengths.
-        faults: In the order of the pairs.
-        shifts: Where pairs are shifted.
-    """
+    """What an audit has found."""
 
     pairs: int
     src: Lengths
@@ -99,7 +84,6 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
     """Looks at every pair of a corpus.
 
     Args:
-        pairs: All of them.
         others: Those of validation and test sets.
     """
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
@@ -128,7 +112,7 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
 
 
 def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, str]:
-    """What can be seen of a pair alone."""
+    """The faults that a pair shows by itself."""
     if not src or not tgt:
         return {"empty": "source" if not src else "target"}
     found: dict[Kind, str] = {}
@@ -195,7 +179,7 @@ def _other_script(text: str, script: str) -> str | None:
 
 
 def _broken_characters(pair: Pair, scripts: tuple[str, str]) -> str:
-    """What is broken in one of the sides; empty if nothing is."""
+    """The broken characters of a side; empty if there are none."""
     if "\ufffd" in "".join(pair):
         return "U+FFFD"
     for side, text, script in zip(("source", "target"), pair, scripts, strict=True):
@@ -240,7 +224,6 @@ def _mojibake(text: str, script: str) -> str | None:
 
     Args:
         text: As it was read: cleaning removes some of what tells.
-        script: Of its side.
     """
     if text.isascii():
         return None
@@ -255,7 +238,7 @@ def _mojibake(text: str, script: str) -> str | None:
 
 
 def _other_numbers(src: str, tgt: str) -> str:
-    """What is on one side only. Numbers of one digit may be words on the other side, so they do not count alone."""
+    """The numbers of one side only. One digit may be a word on the other side, so single digits do not count alone."""
     lost, added = differences_in_numbers(src, tgt)
     if not any(len(number) > 1 for number in (*lost, *added)) and not (lost and added):
         return ""

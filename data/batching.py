@@ -18,7 +18,7 @@ from .tokenizer import BOS_ID, EOS_ID
 RowNumbers = npt.NDArray[np.uint32]
 
 _NEIGHBOURS = 256
-"""Batches among which those of about as many tokens are looked for."""
+"""Batches of about as many tokens are looked for among this many."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,6 @@ class BatchSource:
     """The endless sequence of training batches of a run.
 
     Args:
-        store: The tokenised corpus.
-        max_tokens: Budget of a batch, see `plan_epoch`.
         seed: Decides the order of the batches and what subword dropout divides.
         group: Batches of one update.
         subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.
@@ -173,7 +171,7 @@ class BatchSource:
         return make_batch(self._pairs(epoch, index, slice(None)), text_only=self._store.report.text_only)
 
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
-        """One of so many parts of a batch; None if the batch has fewer rows than that.
+        """Part number `part` of a batch that is cut into `parts`; None if it has too few rows.
 
         A part is every `parts`-th row, from row number `part` on: the rows of a batch stand in order of length, so that
         its parts are about equally much work.

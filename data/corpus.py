@@ -1,21 +1,23 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
-from .formats import format_of, refuse_known_format
-from .formats.disk import DISK
-from .formats.format import Pair, suffix_of
-from .formats.hub import HUB, parse_hub_spec
-from .formats.lines import open_two_files
-from .formats.text import open_text
-from .formats.toy import TOY_LANGUAGE
-from .reservoir import Reservoir
+from .formats import SUFFIXES, refuse_known_format, suffix_of
+from .formats.arrow import ARROW, DISK, HUB, PARQUET, parse_hub_spec
+from .formats.format import Corpus, Format, Pair
+from .formats.gettext import MO, PO
+from .formats.tables import CSV, JSONL, TSV
+from .formats.text import TOY_LANGUAGE, open_text, open_two_files
+from .formats.tmx import TMX
+from .formats.xliff import XLIFF
 
 __all__ = [
     "Corpus",
@@ -29,54 +31,12 @@ __all__ = [
     "replay_corpus",
 ]
 
-
+FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
+"""All formats of a SPEC. The first one that fits is taken."""
 MIXED_IN = 10_000
-"""Older pairs that are mixed in with few new ones."""
+"""At least this many older pairs are mixed in."""
 MAX_TIMES = 1_000
-"""How many times a part of a corpus may be asked for."""
-
-
-def unit_of(text_only: bool) -> str:
-    """What a row of a corpus is called."""
-    return "text" if text_only else "pair"
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A re-readable stream of sentence pairs.
-
-    Args:
-        name: What the user called it, for messages.
-        identity: Changes whenever the text does; caches are filed under it.
-        pairs: Opens the stream anew at each call.
-        quick_count: A quicker way to the number of pairs than reading them, where there is one.
-        remarks: What was recognised in it, in lines for people.
-        incomplete: It is usual that much of it is not translated yet.
-        repeats: Some of its pairs are in it several times on purpose.
-        text_only: The pairs have no source: each is a text for a language model.
-    """
-
-    name: str
-    identity: str
-    pairs: Callable[[], Iterator[Pair]]
-    quick_count: Callable[[], int] | None = None
-    remarks: tuple[str, ...] = ()
-    incomplete: bool = False
-    repeats: bool = False
-    text_only: bool = False
-
-    @property
-    def unit(self) -> str:
-        """What one of its rows is called."""
-        return unit_of(self.text_only)
-
-    def count(self) -> int:
-        """The number of pairs in the stream, blank ones included.
-
-        Raises:
-            DataError: A file cannot be read.
-        """
-        return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
+"""A part of a corpus may be asked for at most this many times."""
 
 
 def open_corpus(config: DataConfig) -> Corpus:
@@ -84,7 +44,6 @@ def open_corpus(config: DataConfig) -> Corpus:
 
     Raises:
         UsageError: None is given, or two of them, or the two lists of files do not match.
-        DataError: A file cannot be read (raised now where it can be seen now, else while streaming).
     """
     if config.text:
         if config.src or config.tgt or config.data:
@@ -101,11 +60,7 @@ def open_corpus(config: DataConfig) -> Corpus:
 
 
 def dev_corpus(config: DataConfig) -> Corpus | None:
-    """The validation set, or None if the configuration names none.
-
-    Raises:
-        UsageError: The two lists of files do not match.
-    """
+    """The validation set, or None if the configuration names none."""
     pairs = config.dev_src or config.dev_tgt or config.dev
     if config.text and pairs:
         raise UsageError("the validation set of a language model is text: --dev-text")
@@ -117,11 +72,7 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
 
 
 def replay_corpus(config: DataConfig) -> Corpus | None:
-    """The older pairs to mix in, or None if the configuration names none.
-
-    Raises:
-        UsageError: The two lists of files do not match, or the new data are texts without a source.
-    """
+    """The older pairs to mix in, or None if the configuration names none."""
     if config.text and (config.replay or config.replay_src):
         raise UsageError("--replay mixes in pairs, but the new data are text alone; give older texts to --text, too")
     flags = ("replay-src", "replay-tgt", "replay")
@@ -141,7 +92,6 @@ def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
     Args:
         new: Each pair is in the mixture, several times if there are few.
         old: Of it, `MIXED_IN` pairs at random, or twice as many as there are new ones if these are more.
-        seed: Decides which.
     """
     count = new.count()
     sample = _sampled(old, max(MIXED_IN, 2 * count), seed)
@@ -151,7 +101,7 @@ def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
 
 
 def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
-    """So many pairs of a corpus with text on both sides, each equally likely, in their order; held in memory."""
+    """A random sample of the pairs with text on both sides, in their order; held in memory."""
     sample = Reservoir[tuple[int, Pair]](size, seed)
     for numbered in enumerate(pair for pair in corpus.pairs() if pair[0].strip() and pair[1].strip()):
         sample.add(numbered)
@@ -165,7 +115,7 @@ def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
     skip_bad = config.bad_lines == "skip"
     for spec in specs:
         refuse_known_format(Path(spec), "a language model learns from plain text, one text per line")
-    return join_corpora([Corpus(*open_text(spec, split, skip_bad=skip_bad), text_only=True) for spec in specs])
+    return join_corpora([open_text(spec, split, skip_bad=skip_bad) for spec in specs])
 
 
 def _corpus(
@@ -178,7 +128,7 @@ def _corpus(
     skip_bad = config.bad_lines == "skip"
     for path in (*src, *tgt):
         refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}")
-    parts = [Corpus(*open_two_files(Path(s), Path(t), skip_bad=skip_bad)) for s, t in zip(src, tgt, strict=True)]
+    parts = [open_two_files(Path(s), Path(t), skip_bad=skip_bad) for s, t in zip(src, tgt, strict=True)]
     parts += [open_spec(spec, config, split) for spec in specs]
     return join_corpora(parts) if parts else None
 
@@ -187,22 +137,26 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     """Opens one SPEC: `toy`, a file, a folder of `datasets`, or `hf:NAME[/SUBSET][:SPLIT][@REVISION]`.
 
     `=3` behind it gives each pair three times.
-
-    Raises:
-        UsageError: The SPEC cannot be understood.
-        DataError: It names something that cannot be read.
     """
     spec, times = _weighted(spec)
-    corpus = Corpus(*format_of(spec).open(spec, config, split))
+    corpus = format_of(spec).open(spec, config, split)
     return corpus if times == 1 else _repeated(corpus, times)
 
 
-def spec_path(spec: str) -> Path | None:
-    """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub.
+def format_of(spec: str) -> Format:
+    """The format of a SPEC."""
+    for known in FORMATS:
+        if known.fits(spec):
+            return known
+    others = [f"or {known.notation}" for known in FORMATS if not known.is_file]
+    raise UsageError(
+        f"cannot tell the format of {spec}: name a file that ends in {', '.join([*sorted(SUFFIXES), *others])};"
+        " for two text files use --src and --tgt"
+    )
 
-    Raises:
-        UsageError: The weight cannot be understood.
-    """
+
+def spec_path(spec: str) -> Path | None:
+    """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub."""
     name, _ = _weighted(spec)
     if HUB.fits(name):
         folder = Path(parse_hub_spec(name)[0])
@@ -211,7 +165,7 @@ def spec_path(spec: str) -> Path | None:
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:
-    """A corpus with each of its pairs so many times."""
+    """A corpus that is read several times, one after the other."""
     return replace(
         corpus,
         name=f"{corpus.name} ({times} times)",
@@ -255,3 +209,25 @@ def first_pairs(corpus: Corpus, count: int) -> Corpus:
     pairs = list(islice(corpus.pairs(), count + 1))
     identity = corpus.identity if len(pairs) <= count else f"{corpus.identity} {count}"
     return Corpus(corpus.name, identity, lambda: iter(pairs[:count]), text_only=corpus.text_only)
+
+
+Item = TypeVar("Item")
+
+
+class Reservoir(Generic[Item]):
+    """A sample of a stream whose length is not known before its end: each item is equally likely to be in `kept`.
+
+    The same stream and the same seed give the same sample.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.kept: list[Item] = []
+        self._size, self._seen, self._rng = size, 0, random.Random(seed)
+
+    def add(self, item: Item) -> None:
+        """Takes the next item of the stream, or leaves it."""
+        self._seen += 1
+        if len(self.kept) < self._size:
+            self.kept.append(item)
+        elif (place := self._rng.randrange(self._seen)) < self._size:
+            self.kept[place] = item

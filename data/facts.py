@@ -1,18 +1,39 @@
-"""What is usual in a corpus: whether right text repeats itself, what becomes of numbers and letterless lines."""
+"""What is usual in a corpus, and else a fault of a translation: repetition, other numbers, text where no letters were.
 
-from collections.abc import Collection
+A text repeats itself as a model does that has learned little. That is counted in letters, not in pieces: a char
+vocabulary and a word vocabulary are judged alike. Numbers are compared in the digits of any script.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .loops import HIGHEST_LIMIT, USUAL_LIMIT, says_in_a_row, words_again
-from .numbers import differences_in_numbers, numbers
 from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
 
 SAMPLE = 5_000
-"""Most training pairs that are looked at."""
+"""At most this many training pairs are looked at."""
 NO_LIMIT = 1_000_000
 """No text says three words so often."""
 MAX_LOOPS = 0.001
 """Where a greater share of the training targets repeats itself, repetition is no fault."""
+
+MIN_TIMES = 3
+"""This many repetitions in a row are a loop ..."""
+MIN_LETTERS = 12
+"""... if they have at least this many letters in all; a wide character counts as three."""
+
+_REPEATED = [re.compile(rf"(.{{{least},{most}}}?)\1{{{MIN_TIMES - 1},}}") for least, most in ((1, 3), (4, 100))]
+"""Two patterns, so that three equal letters do not hide a longer repetition that begins with them."""
+USUAL_LIMIT, HIGHEST_LIMIT = 3, 6
+"""Three words in a row that stand in a text this many times are a loop; in some corpora only if they do more often."""
+_WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
+
+_NUMBER = re.compile(r"\d{1,3}(?:['’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,٫]\d+)?|\d+(?:[.,:٫٬．，：]\d+)*")
+_GROUPS = re.compile(r"(\D)")
+_HAN = {str(value): signs for value, signs in enumerate(["〇零", "一", "二两兩", *"三四五六七八九十"])}
+"""Small numbers as Chinese and Japanese may write them."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +41,8 @@ class CorpusFacts:
     """What a sample of training pairs is like. A checkpoint keeps it.
 
     Attributes:
-        pairs: How many were looked at.
-        loops: How many of their targets say the same several times in a row, see `loops.says_in_a_row`.
-        limit: Of `loops.is_loop`: so that hardly any of the targets is a loop.
+        loops: How many of their targets say the same several times in a row, see `says_in_a_row`.
+        limit: Of `is_loop`: so that hardly any of the targets is a loop.
         letterless: How many of their sources have no letters.
         unchanged: How many of these have the same text as target.
         numbered: How many of their sources have numbers.
@@ -63,7 +83,6 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
     """Counts what pairs are like.
 
     Args:
-        pairs: Cleaned.
         placeholder_kinds: Placeholders whose letters do not count as letters.
     """
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
@@ -85,3 +104,99 @@ def _limit(times: list[int]) -> int:
         if sum(one >= limit for one in times) <= MAX_LOOPS * len(times):
             return limit
     return NO_LIMIT
+
+
+def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
+    """Whether a text repeats itself, more often than its source does: `very, very, very` may be right.
+
+    Args:
+        limit: Three words in a row that stand so often anywhere in the text are a loop, too.
+    """
+    return says_in_a_row(text, source) or words_again(text, source) >= limit
+
+
+def says_in_a_row(text: str, source: str) -> bool:
+    """Whether a text says the same several times in a row, more often than its source."""
+    times = _most_repeated(text)
+    return times >= MIN_TIMES and times > _most_repeated(source)
+
+
+def words_again(text: str, source: str) -> int:
+    """How often a text says the three words in a row that it says most often; 0 if its source does so as often."""
+    times = _most_frequent(text)
+    return times if times > _most_frequent(source) else 0
+
+
+def _most_frequent(text: str) -> int:
+    words = text.split()
+    return max(Counter(zip(words, words[1:], words[2:], strict=False)).values(), default=0)
+
+
+def _most_repeated(text: str) -> int:
+    """The longest run of repetitions in a text: how many times it says the same in a row."""
+    text += " "  # the last word repeats the others with their spaces
+    runs = (found for pattern in _REPEATED for found in pattern.finditer(text))
+    return max((len(run[0]) // len(run[1]) for run in runs if count_letters(run[0]) >= MIN_LETTERS), default=0)
+
+
+def count_letters(text: str) -> int:
+    """Letters and digits of a text, a wide character counted as three."""
+    return sum(map(str.isalnum, text)) + 2 * wide_characters(text)
+
+
+def wide_characters(text: str) -> int:
+    """How many Chinese, Japanese and Korean characters a text has."""
+    return sum(map(len, _WIDE.findall(text)))
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text, in order, in ASCII digits: `1,000`, `1.000`, `1 000` are all `1000`.
+
+    What stands before three last digits, or more than once, divides groups; another separator counts as a decimal
+    point: `1,5` is `1.5`, and `17:45` is `17.45`. Superscripts, circled digits and Chinese numerals are no digits.
+    """
+    return [_normal(number) for number in _NUMBER.findall(text)]
+
+
+def differences_in_numbers(source: str, translation: str) -> tuple[list[str], list[str]]:
+    """The numbers that a translation has lost, and those that it has added, as they are spelt.
+
+    A hint: a number may be a word on the other side, which is seen of Chinese numerals up to ten alone. Numbers that
+    are only divided in another way, as dates are, do not count.
+    """
+    spelt = _NUMBER.findall(source), _NUMBER.findall(translation)
+    src, tgt = (Counter(map(_normal, side)) for side in spelt)
+    lost = _surplus(spelt[0], _without_words(src - tgt, translation))
+    added = _surplus(spelt[1], _without_words(tgt - src, source))
+    divided = len(lost) != len(added) and _digits(lost) == _digits(added)
+    return ([], []) if divided else (lost, added)
+
+
+def _normal(number: str) -> str:
+    groups = _GROUPS.split("".join(_ascii(character) for character in number))
+    *others, last = groups[1::2] or [""]
+    is_point = last and last not in others and len(groups[-1]) != 3
+    return "".join(groups[:-1:2]) + ("." if is_point else "") + groups[-1]
+
+
+def _ascii(character: str) -> str:
+    return str(unicodedata.decimal(character, character))
+
+
+def _without_words(more: Counter[str], other: str) -> Counter[str]:
+    """Numbers that one side has more of, without those that the other side says in Chinese numerals."""
+    return more - Counter({number: sum(map(other.count, signs)) for number, signs in _HAN.items()})
+
+
+def _surplus(spelt: list[str], more: Counter[str]) -> list[str]:
+    """The last occurrences of each number of which there are more, as they are spelt."""
+    left, found = more.copy(), list[str]()
+    for number in reversed(spelt):
+        if left[_normal(number)] > 0:
+            left[_normal(number)] -= 1
+            found.append(number)
+    return found[::-1]
+
+
+def _digits(spelt: Iterable[str]) -> list[str]:
+    return sorted(filter(str.isdecimal, map(_ascii, "".join(spelt))))

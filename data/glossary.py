@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ..system.errors import DataError
 from .cleaning import clean
-from .formats import refuse_known_format
-from .formats.format import suffix_of
+from .formats import refuse_known_format, suffix_of
 from .reading import read_lines
 from .words import find_terms
 
@@ -23,9 +22,6 @@ class Glossary:
     A term is found as a whole word or several (see `words`), the longest first. One in small letters is found however
     it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
     as often.
-
-    Args:
-        entries: Pairs of a term and its translation.
     """
 
     def __init__(self, entries: Sequence[tuple[str, str]]) -> None:
@@ -45,9 +41,6 @@ class Glossary:
 
         Further columns, blank lines and lines that begin with `#` are left out, and so is a first line that names the
         columns: `source`, `src` or `term`, and `target`, `tgt` or `translation`.
-
-        Raises:
-            DataError: The file cannot be read, a line has not both, or a term has two translations.
         """
         is_csv = suffix_of(path) == ".csv"
         if not is_csv:

@@ -3,6 +3,7 @@
 import json
 import math
 import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import compress, islice
@@ -29,8 +30,6 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
     Where few sentences make up much of it, those are held out that are rare enough for the share.
 
     Args:
-        corpus: To split.
-        seed: Decides who is held out.
         memo: A directory where the split is kept, so that the corpus need not be read for it again.
 
     Returns:
@@ -73,6 +72,8 @@ def _few(corpus: Corpus, split: "_Split") -> tuple[str, ...]:
     )
 
 
+_LAST = 2**32 - 1
+"""The rank of a blank row, which is never held out."""
 _CHOSEN = 2**32
 """In place of a threshold, which is lower: the groups are chosen by their size, too."""
 
@@ -87,30 +88,36 @@ class _Split:
 
 
 def _split(corpus: Corpus, seed: int) -> _Split:
-    salt = zlib.crc32(f"{seed}\t".encode())
-
-    side = 1 if corpus.text_only else 0
-
-    def rank(pair: Pair) -> int:
+    """Ranks the rows by a hash of their sources. One reading: the pairs of the lowest ranks so far are kept aside."""
+    salt, side = zlib.crc32(f"{seed}\t".encode()), 1 if corpus.text_only else 0
+    row_ranks, near, bound = array("I"), dict[int, Pair](), _LAST
+    for row, pair in enumerate(corpus.pairs()):
         text = clean(pair[side])
-        return zlib.crc32(text.encode(), salt) if text else 2**32 - 1  # blank lines stay where they are
-
-    ranks = np.fromiter(map(rank, corpus.pairs()), dtype=np.uint32)
-    usable = int((ranks < 2**32 - 1).sum()) if corpus.incomplete else len(ranks)
+        rank = zlib.crc32(text.encode(), salt) if text else _LAST  # blank lines stay where they are
+        row_ranks.append(rank)
+        if rank < bound:
+            near[row] = pair
+            if len(near) > 10 * HOLD_OUT_PAIRS:  # so many ranks are below those of most of them
+                bound = sorted(row_ranks[row] for row in near)[HOLD_OUT_PAIRS]
+                near = {row: pair for row, pair in near.items() if row_ranks[row] < bound}
+    ranks = np.array(row_ranks, dtype=np.uint32)
+    usable = int((ranks < _LAST).sum()) if corpus.incomplete else len(ranks)
     size = min(math.ceil(HOLD_OUT_SHARE * usable), HOLD_OUT_PAIRS)
     threshold = int(np.partition(ranks, size)[size]) if len(ranks) > 1 else 0
     held = ranks < threshold
     if held.sum() < size / 2 and len(ranks) > 1:
         threshold, held = _CHOSEN, _held_by_size(ranks, size)
-        if not held.any() and usable > 1 and (ranks < 2**32 - 1).any():  # of blank lines others tell
+        if not held.any() and usable > 1 and (ranks < _LAST).any():  # of blank lines others tell
             raise DataError(
                 f"{corpus.name} has {usable:,} {corpus.unit}s, but only {len(np.unique(ranks)):,} different"
                 f" {'texts' if corpus.text_only else 'sources'}, each of them too often to hold out 5 % of the"
                 f" {corpus.unit}s for validation; name a validation set with"
                 f" {'--dev-text' if corpus.text_only else '--dev-src and --dev-tgt, or --dev'}"
             )
-    pairs = list(compress(corpus.pairs(), held))
-    return _Split(threshold, np.flatnonzero(held).tolist(), list(dict.fromkeys(pairs)) if corpus.repeats else pairs)
+    rows = np.flatnonzero(held).tolist()
+    chosen_by_size = threshold == _CHOSEN  # then the corpus, which repeats itself, is read once more
+    pairs = list(compress(corpus.pairs(), held)) if chosen_by_size else [near[row] for row in rows]
+    return _Split(threshold, rows, list(dict.fromkeys(pairs)) if corpus.repeats else pairs)
 
 
 def _held_by_size(ranks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bool_]:
@@ -118,7 +125,7 @@ def _held_by_size(ranks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bo
     different, counts = np.unique(ranks, return_counts=True)
     chosen: list[int] = []
     for rank, count in zip(different.tolist(), counts.tolist(), strict=True):
-        if count <= size and rank < 2**32 - 1:
+        if count <= size and rank < _LAST:
             chosen.append(rank)
             size -= count
     return np.isin(ranks, np.array(chosen, dtype=np.uint32))

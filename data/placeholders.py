@@ -15,8 +15,7 @@ from zlib import crc32
 
 import regex
 
-from .cleaning import clean
-from .scripts import UNSPACED
+from .words import UNSPACED
 
 Pair = tuple[str, str]
 
@@ -99,12 +98,7 @@ def _replaced(text: str, by: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Masked:
-    """A text with symbols in the places of its placeholders.
-
-    Attributes:
-        text: With symbols.
-        values: What each symbol stands for.
-    """
+    """A text with symbols in the places of its placeholders."""
 
     text: str
     values: Mapping[str, str]
@@ -135,13 +129,12 @@ class Masked:
 
 
 def mask(text: str, kinds: Collection[str]) -> Masked:
-    """Puts a symbol in the place of each placeholder of these kinds, equal ones in that of equal ones.
+    """Puts a symbol in the place of each placeholder of these kinds in a clean text, which stays clean.
 
-    The text is cleaned first. Those for which no symbol is left stay as they are. Which symbol comes first depends on
-    the text, so that a model in training meets all of them.
+    Equal placeholders have equal symbols. Those for which no symbol is left stay as they are. Which symbol comes first
+    depends on the text, so that a model in training meets all of them.
     """
-    text = clean(text)
-    values = dict.fromkeys(placeholders(text, kinds))
+    values = dict.fromkeys(placeholders(text, kinds)) if kinds else {}
     if not values:
         return Masked(text, {})
     first = crc32(text.encode("utf-8", errors="replace")) % len(SYMBOLS)

@@ -2,15 +2,20 @@
 
 import contextlib
 import difflib
+import hashlib
+import io
 import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ..system.compression import COMPRESSIONS
 from ..system.errors import DataError, MissingFile
+from ..system.files import sha256_file
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
@@ -44,11 +49,7 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
     bytes.
 
     Args:
-        path: The file.
         skip_bad: Yield None for a line that is not UTF-8, instead of raising.
-
-    Raises:
-        DataError: The file is missing, unreadable, not UTF-8, or not text at all.
     """
     controls = Controls(str(path))
     with open_bytes(path) as file:
@@ -95,17 +96,11 @@ def count_controls(raw: bytes) -> int:
 
 
 FEW_CONTROLS = 20
-"""So many control characters may be in a short text."""
+"""A short text may have this many control characters."""
 
 
 class Controls:
-    """Counts the control characters in what should be text: each becomes a space, and where there are many it is none.
-
-    Attributes:
-        name: What the user called it, for messages.
-        found: So many control characters ..
-        bytes: .. are in so many bytes.
-    """
+    """Counts control characters. A few are read as spaces; input with many is refused as binary."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -117,7 +112,7 @@ class Controls:
         self.bytes += len(raw)
 
     def refuse_binary(self) -> None:
-        """Looks at what has been counted.
+        """Refuses input that is not text.
 
         Raises:
             DataError: More than 1 % of it are control characters.
@@ -129,30 +124,86 @@ class Controls:
             )
 
 
-def count_lines(path: Path) -> int:
-    """How many lines `read_lines` yields, without looking at them.
+@dataclass(frozen=True)
+class Survey:
+    """What one reading of a whole file tells.
+
+    Attributes:
+        sha256: Of its bytes as they are on the disk.
+        lines: How many lines its content has, decompressed.
+        has_mark: Whether its content begins with a byte-order mark.
+    """
+
+    sha256: str
+    lines: int
+    has_mark: bool
+
+
+def survey(path: Path) -> Survey:
+    """Reads a file once to identify it and to count its lines. A file that is not changed is not read for it again.
 
     Raises:
-        DataError: The file is missing, unreadable or not text at all.
+        DataError: It cannot be read, or only once.
     """
-    count, last = 0, b"\n"
-    with open_bytes(path) as file:
-        while block := file.read(_BLOCK_BYTES):
-            count += block.count(b"\n")
-            last = block[-1:]
-    return count + (last != b"\n")
+    with _readable(path):
+        return _survey(path, stamp_of(path))
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file that is no text."""
+    with _readable(path):
+        return sha256_file(path)
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """By what a file is known again without being read."""
+    is_ = path.stat()
+    return is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns
+
+
+@lru_cache(maxsize=256)
+def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
+    del stamp  # part of the key: a file with another stamp is another file
+    count, first, last = 0, b"", b"\n"
+    with open(path, "rb", buffering=0) as raw:
+        hashed = _Hashed(raw)
+        file = io.BufferedReader(hashed, _BLOCK_BYTES)
+        with decompressed(str(path), file, text=False) as content:
+            while block := content.read(_BLOCK_BYTES):
+                count += block.count(b"\n")
+                first, last = first or block, block[-1:]
+            while file.read(_BLOCK_BYTES):  # what follows the end of an archive
+                pass
+    return Survey(hashed.digest.hexdigest(), count + (last != b"\n"), first.startswith(_BYTE_ORDER_MARK))
+
+
+class _Hashed(io.RawIOBase):
+    """A file whose bytes are hashed while they are read, once, from the first to the last."""
+
+    def __init__(self, raw: io.RawIOBase | Any) -> None:
+        self._raw, self.digest = raw, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = self._raw.readinto(buffer)
+        self.digest.update(memoryview(buffer)[:size])
+        return size
+
+
+def count_lines(path: Path) -> int:
+    """How many lines `read_lines` yields, without looking at them."""
+    with open_bytes(path):
+        pass  # says what it is, if it is not text
+    return survey(path).lines
 
 
 def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start.
 
     Args:
-        file: The stream.
-        name: What it is called.
         on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
-
-    Raises:
-        DataError: It has `\\r` in it, but no `\\n`.
     """
     first = True
     while line := file.readline(MAX_LINE_BYTES):
@@ -197,15 +248,16 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
     """Opens a file for reading, decompressed, after a look at its first bytes.
 
     Args:
-        path: The file.
         text: Refuse what is recognisably not UTF-8 text.
-
-    Raises:
-        DataError: Missing, a directory, no permission, a damaged archive, or no text where it should be.
     """
+    with _explained(path), open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
+        yield content
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        with open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
-            yield content
+        yield
     except FileNotFoundError as error:
         raise MissingFile(path, _did_you_mean(path)) from error
     except OSError as error:
@@ -213,17 +265,17 @@ def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Refuses in words what cannot be read, and what can be read only once."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
+    with _explained(path):
+        yield
+
+
+@contextlib.contextmanager
 def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[IO[bytes]]:
-    """The content of an open file, decompressed if its first bytes say so. It is peeked into: a pipe is read only once.
-
-    Args:
-        name: What it is called.
-        file: The file, buffered.
-        text: As for `open_bytes`.
-
-    Raises:
-        DataError: A damaged archive, or no text where it should be.
-    """
+    """The content of an open file, decompressed if its first bytes say so. They are peeked at: a pipe has them once."""
     head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
     compression = next((one for one in COMPRESSIONS.values() if head.startswith(one.magic)), None)
     if compression is None:
@@ -238,16 +290,6 @@ def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[I
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def begins_with_mark(path: Path) -> bool:
-    """Whether a byte-order mark of UTF-8 stands at the beginning of a file.
-
-    Raises:
-        DataError: It cannot be read.
-    """
-    with open_bytes(path, text=False) as file:
-        return file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
-
-
 def likely_encoding(raw: bytes) -> str:
     """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; any line may have one."""
     try:
@@ -258,11 +300,7 @@ def likely_encoding(raw: bytes) -> str:
 
 
 def refuse_foreign(name: str, head: bytes) -> None:
-    """Looks at the first bytes of something that should be UTF-8 text.
-
-    Raises:
-        DataError: They are the first bytes of something else.
-    """
+    """Looks at the first bytes of something that should be UTF-8 text."""
     for magic, description in _FOREIGN.items():
         if head.removeprefix(_BYTE_ORDER_MARK).startswith(magic):
             raise DataError(f"{name} is not a text file: it is {description}")

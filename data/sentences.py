@@ -42,10 +42,6 @@ _DIVIDED = 0.1
 def check_texts(texts: Sequence[object], name: str = "texts") -> None:
     """Refuses what is no sequence of strings: a table's empty cells are None or nan, for example.
 
-    Args:
-        texts: As given by a user.
-        name: What they are called.
-
     Raises:
         TypeError: One of them is no string, which is named by its position from 0; or one text came, or an iterator.
     """
@@ -61,11 +57,6 @@ def check_texts(texts: Sequence[object], name: str = "texts") -> None:
 
 def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> tuple[list[str], bool]:
     """Splits a text into as few parts of at most `max_tokens` as its sentence ends allow.
-
-    Args:
-        text: Cleaned text.
-        count_tokens: Pieces that a part would have.
-        max_tokens: Most pieces in a part.
 
     Returns:
         The parts in order, and whether a single sentence had to be cut: between words, else between characters, and
@@ -87,9 +78,6 @@ def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -
 def join_texts(texts: Sequence[str]) -> str:
     """Joins the parts of a text as its script does: with a space, or without one between characters of a script that
     has none, such as Japanese, unless the parts are divided into words by spaces all the same.
-
-    Args:
-        texts: Cleaned; blank ones are left out.
     """
     parts = [text for text in texts if text]
     divided = sum(part.count(" ") for part in parts) > _DIVIDED * sum(map(len, parts))

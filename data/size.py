@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from .corpus import Corpus
-from .scripts import wide_characters
+from .facts import wide_characters
 
 WIDE_LETTERS = 3
-"""A wide character says about as much as so many letters."""
+"""A wide character says about as much as this many letters."""
 LETTERS_PER_PIECE = 4
-"""About so many letters are a piece of a small vocabulary."""
+"""A piece of a small vocabulary has about this many letters."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,7 @@ class CorpusSize:
 
 
 def measure(corpus: Corpus) -> CorpusSize:
-    """Reads a corpus once, in constant memory.
-
-    Raises:
-        DataError: A file cannot be read.
-    """
+    """Reads a corpus once, in constant memory."""
     pairs = src_letters = tgt_letters = 0
     characters: set[str] = set()
     for src, tgt in corpus.pairs():

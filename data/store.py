@@ -21,12 +21,12 @@ from ..system.errors import DataError, EnvironmentFault, ModelError
 from ..system.files import fault, free_space, json_bytes, read_sealed, sealed, sha256_file, staged_directory, write_file
 from ..system.untrusted import check_fields
 from .cleaning import clean
-from .corpus import Corpus, Pair, unit_of
+from .corpus import Corpus, Pair, Reservoir
 from .encoding import Encoded, Rows, encode_pairs
 from .facts import SAMPLE, CorpusFacts, look_at
+from .formats.format import unit_of
 from .padding import Ids
 from .reading import count_controls
-from .reservoir import Reservoir
 from .tokenizer import Tokenizer
 
 ROWS_PER_BLOCK = 65_536
@@ -83,41 +83,6 @@ def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
-class _Tally:
-    """Counts in pairs that are kept what is no reason to drop them.
-
-    Args:
-        report: Gets the numbers.
-        dev_pairs: Pairs of the validation set.
-        repeats: Some pairs are there several times on purpose, so that copies are not counted.
-    """
-
-    def __init__(self, report: FilterReport, dev_pairs: frozenset[Pair], *, repeats: bool) -> None:
-        self._report, self._dev_pairs, self._repeats = report, dev_pairs, repeats
-        self._hashes = array("q")
-        self._sample = Reservoir[Pair](SAMPLE, seed=SAMPLE)
-
-    def add(self, pairs: Iterable[Pair]) -> None:
-        """Looks at pairs."""
-        for pair in pairs:
-            src, tgt = pair
-            self._hashes.append(hash(pair))
-            self._sample.add(pair)
-            self._report.identical += src == tgt
-            self._report.in_dev_set += pair in self._dev_pairs
-            if not (src.isprintable() and tgt.isprintable()):
-                self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
-
-    def facts(self, placeholder_kinds: Collection[str]) -> CorpusFacts:
-        """What the pairs are like; see `facts.look_at`."""
-        return look_at([(clean(src), clean(tgt)) for src, tgt in self._sample.kept], placeholder_kinds)
-
-    def count_copies(self) -> None:
-        """Counts the pairs that were there before, now that all have been added."""
-        if not self._repeats:
-            self._report.copies = len(self._hashes) - len(np.unique(np.asarray(self._hashes)))
-
-
 @dataclass(frozen=True)
 class Limits:
     """Which pairs a store takes.
@@ -135,10 +100,7 @@ class TokenStore:
     """Random access to the pairs of one store. Rows are views into the mapped file; only lengths are in memory.
 
     Attributes:
-        directory: Where it lies.
         src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
-        report: What was kept and dropped when the store was built.
-        facts: What the kept pairs are like.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -149,17 +111,17 @@ class TokenStore:
         self.report, self.facts = FilterReport(**recorded["report"]), CorpusFacts(**recorded["facts"])
         self._file = pa.memory_map(os.fsencode(directory / _TABLE))  # a name need not be UTF-8
         reader = pa.ipc.open_file(self._file)
-        self._blocks = [_Block(reader.get_batch(i)) for i in range(reader.num_record_batches)]
-        self.src_lengths = _lengths([block.src for block in self._blocks])
-        self.tgt_lengths = _lengths([block.tgt for block in self._blocks])
+        batches: list[Any] = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._src, self._tgt = ([_Column(batch.column(side)) for batch in batches] for side in (0, 1))
+        self.src_lengths, self.tgt_lengths = _lengths(self._src), _lengths(self._tgt)
 
     def __len__(self) -> int:
         return len(self.src_lengths)
 
     def __getitem__(self, row: int) -> tuple[Ids, Ids]:
         """The source and target ids of a row, without bos and eos."""
-        block = self._blocks[row // ROWS_PER_BLOCK]
-        return block.src[row % ROWS_PER_BLOCK], block.tgt[row % ROWS_PER_BLOCK]
+        block, row = divmod(row, ROWS_PER_BLOCK)
+        return self._src[block][row], self._tgt[block][row]
 
 
 class _Column:
@@ -169,26 +131,12 @@ class _Column:
         self.offsets: npt.NDArray[np.int32] = column.offsets.to_numpy()
         self.values: Ids = column.values.to_numpy()
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     def __getitem__(self, row: int) -> Ids:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
 
-class _Block:
-    def __init__(self, batch: Any) -> None:
-        self.src, self.tgt = _Column(batch.column(0)), _Column(batch.column(1))
-
-
 def _lengths(columns: list[_Column]) -> npt.NDArray[np.int32]:
-    lengths = np.empty(sum(map(len, columns)), dtype=np.int32)
-    start = 0
-    for column in columns:
-        end = start + len(column)
-        np.subtract(column.offsets[1:], column.offsets[:-1], out=lengths[start:end])
-        start = end
-    return lengths
+    return np.concatenate([np.diff(column.offsets) for column in columns] or [np.empty(0, np.int32)])
 
 
 def open_store(directory: Path) -> TokenStore | None:
@@ -214,17 +162,12 @@ def build_store(
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
     Args:
-        directory: Where the store goes; appears complete or not at all.
         dev_pairs: Pairs of the validation set, for the count of leaks.
-        on_read: Told now and then how many pairs have been read.
-        processes: See `encode_pairs`.
 
     Raises:
         DataError: Nothing usable in the corpus, or more than half of it empty.
-        EnvironmentFault: Disk full or not writable.
     """
-    report = FilterReport(text_only=corpus.text_only)
-    tally = _Tally(report, dev_pairs, repeats=corpus.repeats)
+    filter_ = _Filter(corpus, limits, dev_pairs)
     with (
         staged_directory(directory) as staged,
         closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
@@ -234,13 +177,12 @@ def build_store(
                 pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
                 pa.ipc.new_file(sink, _SCHEMA) as writer,
             ):
-                for block in _blocks(_kept(chunk, limits, report, tally, on_read) for chunk in encoded):
+                for block in _blocks(filter_.kept(chunk, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:
             raise _arrow_fault(directory, error) from error
-        _check_usable(corpus, report)
-        tally.count_copies()
-        facts = tally.facts(tokenizer.placeholders.expected)
+        report = filter_.whole_report()
+        facts = filter_.facts(tokenizer.placeholders.expected)
         record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name}
         record |= {"report": asdict(report), "facts": asdict(facts)}
         write_file(staged / _REPORT, json_bytes(sealed(record)))
@@ -254,33 +196,70 @@ def _arrow_fault(directory: Path, error: OSError) -> Exception:
     return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}")
 
 
-def _kept(
-    chunk: Encoded,
-    limits: Limits,
-    report: FilterReport,
-    tally: _Tally,
-    on_read: Callable[[int], None],
-) -> tuple[Rows, Rows]:
-    """The rows of a chunk that the store takes; all are counted."""
-    pairs, src, tgt = chunk
-    shorter, longer = np.minimum(src.lengths, tgt.lengths), np.maximum(src.lengths, tgt.lengths)
-    if report.text_only:
-        shorter = longer
-    empty = shorter == 0
-    too_long = ~empty & (longer > limits.max_tokens)
-    unequal = ~empty & ~too_long & (longer > limits.max_length_ratio * shorter + 5)
-    kept = ~(empty | too_long | unequal)
-    src, tgt = src.where(kept), tgt.where(kept)
-    report.read += len(pairs)
-    report.empty += int(empty.sum())
-    report.too_long += int(too_long.sum())
-    report.unequal += int(unequal.sum())
-    report.kept += len(src)
-    report.src_tokens += len(src.ids)
-    report.tgt_tokens += len(tgt.ids)
-    tally.add(compress(pairs, kept))
-    on_read(report.read)
-    return src, tgt
+class _Filter:
+    """Takes the pairs that a store can have, and counts what becomes of all."""
+
+    def __init__(self, corpus: Corpus, limits: Limits, dev_pairs: frozenset[Pair]) -> None:
+        self._corpus, self._limits, self._dev_pairs = corpus, limits, dev_pairs
+        self._report = FilterReport(text_only=corpus.text_only)
+        self._hashes = array("q")
+        self._sample = Reservoir[Pair](SAMPLE, seed=SAMPLE)
+
+    def kept(self, chunk: Encoded, on_read: Callable[[int], None]) -> tuple[Rows, Rows]:
+        """The rows of a chunk that the store takes."""
+        pairs, src, tgt = chunk
+        shorter, longer = np.minimum(src.lengths, tgt.lengths), np.maximum(src.lengths, tgt.lengths)
+        if self._corpus.text_only:
+            shorter = longer
+        empty = shorter == 0
+        too_long = ~empty & (longer > self._limits.max_tokens)
+        unequal = ~empty & ~too_long & (longer > self._limits.max_length_ratio * shorter + 5)
+        kept = ~(empty | too_long | unequal)
+        src, tgt = src.where(kept), tgt.where(kept)
+        report = self._report
+        report.read += len(pairs)
+        report.empty += int(empty.sum())
+        report.too_long += int(too_long.sum())
+        report.unequal += int(unequal.sum())
+        report.kept += len(src)
+        report.src_tokens += len(src.ids)
+        report.tgt_tokens += len(tgt.ids)
+        for pair in compress(pairs, kept):
+            self._look_at(pair)
+        on_read(report.read)
+        return src, tgt
+
+    def _look_at(self, pair: Pair) -> None:
+        """Counts in a pair that is kept what is no reason to drop it."""
+        src, tgt = pair
+        self._hashes.append(hash(pair))
+        self._sample.add(pair)
+        self._report.identical += src == tgt
+        self._report.in_dev_set += pair in self._dev_pairs
+        if not (src.isprintable() and tgt.isprintable()):
+            self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
+
+    def whole_report(self) -> FilterReport:
+        """What became of all pairs, now that all have been read.
+
+        Raises:
+            DataError: There is nothing to train on, or the files are not those that were meant.
+        """
+        corpus, report = self._corpus, self._report
+        if not report.kept:
+            raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")
+        gaps = corpus.text_only or corpus.incomplete  # a text may have a blank line after each other line
+        if report.empty > report.read / 2 and not gaps:
+            raise DataError(
+                f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"
+            )
+        if not corpus.repeats:  # else some pairs are there several times on purpose
+            report.copies = len(self._hashes) - len(np.unique(np.asarray(self._hashes)))
+        return report
+
+    def facts(self, placeholder_kinds: Collection[str]) -> CorpusFacts:
+        """What a sample of the kept pairs is like."""
+        return look_at([(clean(src), clean(tgt)) for src, tgt in self._sample.kept], placeholder_kinds)
 
 
 def _blocks(parts: Iterable[tuple[Rows, Rows]]) -> Iterator[Any]:
@@ -307,13 +286,3 @@ def _record_batch(*sides: Rows) -> Any:
         np.cumsum(rows.lengths, out=offsets[1:])
         columns.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.ids)))
     return pa.record_batch(columns, schema=_SCHEMA)
-
-
-def _check_usable(corpus: Corpus, report: FilterReport) -> None:
-    if not report.kept:
-        raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")
-    gaps = corpus.text_only or corpus.incomplete  # a text may have a blank line after each other line
-    if report.empty > report.read / 2 and not gaps:
-        raise DataError(
-            f"{corpus.name}: more than half of the pairs have an empty side ({report}); are the files right?"
-        )

@@ -4,29 +4,23 @@
 `char` and `word` vocabularies wherever x has no unknown piece.
 """
 
-import contextlib
-import json
-import re
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import IO, Any
+from typing import Any
 
 import sentencepiece
 
-from ..system.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
-from ..system.files import fault, free_space, json_bytes, sha256_bytes, staged_directory, write_file
-from ..system.processes import Child
+from ..system.errors import ModelError
+from ..system.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ..system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
 from .cleaning import clean
-from .config import MAX_VOCAB_SIZE, MAX_VOCABULARY_BYTES, TokenizerConfig, VocabularyType
-from .loops import count_letters
-from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderCount, PlaceholderRule, mask
-from .reservoir import Reservoir
+from .config import MAX_VOCABULARY_BYTES, VocabularyType
+from .facts import count_letters
+from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderRule, mask
 from .vocabulary_trial import remember_vocabulary, try_vocabulary
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -44,8 +38,6 @@ NO_PLACEHOLDERS = PlaceholderRule({})
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
-_MAX_SENTENCE_BYTES = 4192
-"""SentencePiece leaves longer lines out of the training of a vocabulary; so do we, before it does."""
 
 # SentencePiece writes a space as U+2581. So that a literal U+2581 survives, it is spelt as an escape character and `b`,
 # and the escape character itself (a private-use one) as itself and `a`.
@@ -54,7 +46,7 @@ _APART = "\ufdd0"
 """A noncharacter of Unicode, which no vocabulary has: no piece reaches over it."""
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     if _SPACE_MARK not in text and _ESCAPE not in text:
         return text
     return text.replace(_ESCAPE, _ESCAPE + "a").replace(_SPACE_MARK, _ESCAPE + "b")
@@ -68,9 +60,6 @@ def _unescape(text: str) -> str:
 
 class Vocabulary:
     """One SentencePiece model.
-
-    Args:
-        model: The serialised model.
 
     Raises:
         ModelError: The bytes are not a SentencePiece model made by tfm.
@@ -101,7 +90,7 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, without bos and eos."""
-        return self._processor.encode(_escape(clean(text)))
+        return self._processor.encode(escape(clean(text)))
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that follows another one without a space; none if pieces are whole words."""
@@ -109,12 +98,12 @@ class Vocabulary:
         return self.encode(_APART + text)[len(before) :]
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """Ids of several texts at once."""
-        return self._processor.encode([_escape(clean(text)) for text in texts], num_threads=1)
+        """Ids of several texts at once, which are clean."""
+        return self._processor.encode([escape(text) for text in texts], num_threads=1)
 
     def encode_as_pieces(self, text: str) -> list[str]:
         """The pieces of a text as strings; `▁` marks a space."""
-        return self._processor.encode(_escape(clean(text)), out_type=str)
+        return self._processor.encode(escape(clean(text)), out_type=str)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids; control pieces vanish, unknown pieces become `⁇`."""
@@ -163,11 +152,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object.
-
-    Attributes:
-        placeholders: What their corpus does with each kind of placeholders.
-    """
+    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object."""
 
     src: Vocabulary
     tgt: Vocabulary
@@ -190,13 +175,11 @@ class Tokenizer:
         return self.placeholders.carried if self.has_placeholders else frozenset()
 
     def mask(self, text: str) -> Masked:
-        """A cleaned text with symbols for the placeholders that are carried through."""
-        return mask(text, self.carried)
+        """A text, cleaned, with symbols for the placeholders that are carried through."""
+        return mask(clean(text), self.carried)
 
     def mask_pair(self, src: str, tgt: str) -> Pair:
-        """A pair as it is in training: the source as in translation, and the same symbols in the target."""
-        if not self.has_placeholders:
-            return src, tgt
+        """A pair as it is in training: the source as in translation, and the same symbols in the cleaned target."""
         masked = self.mask(src)
         return masked.text, masked.mask(clean(tgt))
 
@@ -219,11 +202,7 @@ class Tokenizer:
         return sha256_bytes(models + " ".join(sorted(carried)).encode())
 
     def save(self, directory: Path) -> None:
-        """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on.
-
-        Raises:
-            EnvironmentFault: It cannot be written.
-        """
+        """Writes the tokenizer directory in one step. Its vocabularies are known to be harmless from then on."""
         with staged_directory(directory) as staged:
             for name, vocabulary in self._sides().items():
                 lines = [f"{index}\t{vocabulary.piece(index)}\n" for index in range(len(vocabulary))]
@@ -287,11 +266,7 @@ class _Description:
     """For each kind the pairs that have it and those that carry it through; an earlier tfm did not count them."""
 
     def rule(self, has_placeholders: bool) -> PlaceholderRule:
-        """What becomes of placeholders.
-
-        Args:
-            has_placeholders: The vocabularies have symbols for them.
-        """
+        """What becomes of placeholders."""
         if self.placeholders is None:
             return EVERY_KIND if has_placeholders else NO_PLACEHOLDERS
         return PlaceholderRule({kind: tuple(pairs) for kind, pairs in self.placeholders.items()})
@@ -319,162 +294,3 @@ def _read_description(directory: Path) -> _Description:
 def _is_count(pairs: Any) -> bool:
     """Whether something is what `PlaceholderRule` has of a kind."""
     return isinstance(pairs, list) and len(pairs) == 2 and all(type(number) is int for number in pairs)
-
-
-def build_tokenizer(
-    src: Iterable[str], tgt: Iterable[str], config: TokenizerConfig, *, notes: list[str] | None = None
-) -> Tokenizer:
-    """Builds the vocabularies of a corpus.
-
-    Args:
-        src, tgt: Sentences of the two sides, raw; iterated once.
-        config: Size, algorithm, joint or separate.
-        notes: Receives a sentence about anything done otherwise than asked (a size reduced).
-
-    Raises:
-        DataError: No usable text, or more different characters in it than the vocabulary has room for.
-        OutOfMemory: SentencePiece needs more memory than there is.
-    """
-    samples, rule = _sample(zip(src, tgt, strict=True), config)
-    vocabularies = {name: _train(sample, config, name, bool(rule.carried)) for name, sample in samples.items()}
-    if rule.pairs and notes is not None:
-        notes.append(_said(rule))
-    for name, vocabulary in vocabularies.items():
-        size = len(vocabulary)
-        if size < config.vocab_size and notes is not None:
-            notes.append(f"{name} of {config.vocab_size:,} asked, the corpus supports {size:,}: using {size:,}")
-    largest = max(map(len, vocabularies.values()))
-    if largest > config.vocab_size:
-        raise DataError(
-            f"a {config.type} vocabulary of this corpus needs at least {largest:,} pieces, but the size asked is"
-            f" {config.vocab_size:,}; use tfm tokenize --vocab-size {largest} or tfm train --set"
-            f" tokenizer.vocab_size={largest}, or more"
-        )
-    built = list(vocabularies.values())
-    return Tokenizer(built[0], built[-1], config.type, rule)
-
-
-def _said(rule: PlaceholderRule) -> str:
-    """What becomes of each kind of placeholders, in a line for people."""
-    kinds = (
-        ("carried through as they are", [kind for kind in rule.pairs if kind in rule.carried]),
-        ("text for the model to learn", [kind for kind in rule.pairs if kind not in rule.carried]),
-    )
-    names = {kind: f"{kind} ({carried:,} of {pairs:,} pairs keep it)" for kind, (pairs, carried) in rule.pairs.items()}
-    return "placeholders " + "; ".join(f"{what}: {', '.join(names[kind] for kind in of)}" for what, of in kinds if of)
-
-
-def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholders: bool) -> Vocabulary:
-    """Trains a model of the size asked for or, where the corpus does not allow that size, of the nearest it allows."""
-    if not sample:
-        raise DataError(f"no usable line to build the {name} from")
-    # A char vocabulary takes what there is below this size; the others need room for the fixed pieces to start with.
-    size = MAX_VOCAB_SIZE if config.type == "char" else max(config.vocab_size, FIRST_TEXT_ID + 1)
-    model, error = _run_worker(sample, _options(config, size, has_placeholders))
-    if nearest := re.search(r"(?:size too high.*value <=|smaller than required_chars\. \d+ vs) (\d+)", error):
-        model, error = _run_worker(sample, _options(config, int(nearest[1]), has_placeholders))
-    if not model:
-        raise DataError(f"SentencePiece could not build the {name}: {error.strip() or 'no reason given'}")
-    return Vocabulary(model)
-
-
-def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], PlaceholderRule]:
-    """Sentences for each vocabulary as they are in training, and what becomes of placeholders in them."""
-    size = config.max_sentences
-    names = ["source vocabulary", "target vocabulary"] if config.separate else ["vocabulary"]
-    samples = {name: Reservoir[tuple[Pair, int]](size, seed=size) for name in names}
-    reservoirs = list(samples.values())
-    count = PlaceholderCount()
-    for src, tgt in pairs:
-        pair = clean(src), clean(tgt)
-        if config.placeholders:
-            count.add(*pair)
-        for side, reservoir in enumerate((reservoirs[0], reservoirs[-1])):
-            if _is_usable(pair[side]):
-                reservoir.add((pair, side))
-    rule = count.rule()
-
-    def masked(pair: Pair, side: int) -> str:
-        source = mask(pair[0], rule.carried)
-        return source.mask(pair[1]) if side else source.text
-
-    return {name: [masked(*entry) for entry in reservoir.kept] for name, reservoir in samples.items()}, rule
-
-
-def _is_usable(line: str) -> bool:
-    """Whether SentencePiece would take a line."""
-    return bool(line) and len(_escape(line).encode()) <= _MAX_SENTENCE_BYTES
-
-
-def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:
-    subword = config.type in ("unigram", "bpe")
-    return {
-        "model_type": config.type,
-        "vocab_size": vocab_size,
-        "hard_vocab_limit": subword,  # char and word take what there is
-        "byte_fallback": subword,
-        "character_coverage": config.character_coverage,
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "add_dummy_prefix": True,
-        "pad_id": PAD_ID,
-        "unk_id": UNK_ID,
-        "bos_id": BOS_ID,
-        "eos_id": EOS_ID,
-        "pad_piece": "<pad>",
-        "unk_piece": "<unk>",
-        "bos_piece": "<s>",
-        "eos_piece": "</s>",
-        "unk_surface": " \u2047",
-        "control_symbols": RESERVED_PIECES[:1] if has_placeholders else RESERVED_PIECES,
-        "user_defined_symbols": SYMBOLS if has_placeholders else [],
-    }
-
-
-@contextlib.contextmanager
-def _temporary_file(lines: Iterable[str]) -> Iterator[IO[bytes]]:
-    """A file of these lines, open at its beginning, and gone after the block.
-
-    Raises:
-        EnvironmentFault: It cannot be written.
-    """
-    with contextlib.ExitStack() as stack:
-        try:
-            file = tempfile.TemporaryFile()  # noqa: SIM115
-            stack.callback(_close, file)
-            file.writelines(line.encode() + b"\n" for line in lines)
-            file.seek(0)
-        except OSError as error:
-            raise fault("write", Path(tempfile.gettempdir()), error) from error
-        yield file
-
-
-def _close(file: IO[bytes]) -> None:
-    """Closes a file that is not needed any more, even if not all could be written to it."""
-    with contextlib.suppress(OSError):
-        file.close()
-
-
-def _run_worker(sentences: list[str], options: dict[str, Any]) -> tuple[bytes, str]:
-    """Runs the training child over the sentences; returns the model and what it complained of."""
-    lines = chain([json.dumps(options)], map(_escape, sentences))
-    with (
-        _temporary_file(lines) as stdin,
-        Child(f"{__package__}.sentencepiece_worker", purpose="to build a vocabulary in", stdin=stdin) as child,
-    ):
-        model, ending = child.output(), child.wait()
-    # A system without memory kills by signal 9.
-    if ending.status == -9 or any(sign in ending.complaints for sign in ("bad_alloc", "MemoryError")):
-        raise OutOfMemory(
-            f"the process that builds a vocabulary {ending}; fewer lines need less memory: tfm train --set"
-            f" tokenizer.max_sentences={max(len(sentences) // 4, 1)}"
-        )
-    if ending.status > 0 and not ending.last_line:  # what it complained of could not be written down
-        folder = Path(tempfile.gettempdir())
-        raise EnvironmentFault(
-            f"cannot write {folder}: the process that builds a vocabulary {ending}, without a word;"
-            f" {free_space(folder)}"
-        )
-    if not ending.status:
-        return model, ""
-    return b"", ending.last_line or f"its process ended with {ending.status}"

@@ -17,19 +17,14 @@ from ..system.files import make_directory, sha256_bytes, write_file
 from ..system.processes import Child, Ending
 
 MOST_SECONDS = 30.0
-"""That a trial may take, on a machine that has other things to do; its processor time has a lower limit."""
+"""The longest that a trial may take on a busy machine; its processor time has a lower limit."""
 
 
 def try_vocabulary(model: bytes, path: Path) -> None:
     """Lets a child process open a vocabulary, if it is not known to be harmless.
 
-    Args:
-        model: Content of the file.
-        path: Its name, for the message.
-
     Raises:
         ModelError: The child refused it, crashed or took too long.
-        EnvironmentFault: The child cannot be started.
     """
     if _is_known(_mark(model)):
         return

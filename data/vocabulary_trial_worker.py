@@ -20,7 +20,7 @@ LIMITS = {
     "RLIMIT_FSIZE": 10_000,
     "RLIMIT_CORE": 0,
 }
-"""What the process may take: memory, of which stack, seconds, and what it may write to a file, which is stderr."""
+"""Limits of the process: bytes of memory and of stack, seconds, and bytes that it may write to its stderr."""
 
 _LONGEST = 4_200
 """Bytes of a piece or another text: a line of which a vocabulary is built is no longer (see `tokenizer`)."""
@@ -32,7 +32,7 @@ _MODEL_TYPES = {1, 2, 3, 4}
 _BYTES = {f"<0x{byte:02X}>".encode() for byte in range(256)}
 _TEXTS = ["", "a", "the old woman gives the child two red apples", "日本語 \u2047 \U0001f469", "\ue000a\x00\x7f" * 50]
 _PIECES_ENCODED = 500
-"""At most so many pieces are encoded as texts."""
+"""At most this many pieces are encoded as texts."""
 
 # A file is a message of Google's protocol buffers: fields, each with a number and a kind. A field of kind _BLOCK has a
 # length, and is a text or a message itself.
@@ -48,11 +48,7 @@ class Refused(Exception):
 
 
 def fields(message: bytes) -> Iterator[tuple[tuple[int, int], Any]]:
-    """The fields of a message: number and kind of each, and what it holds, a whole number or bytes.
-
-    Raises:
-        Refused: It is no message.
-    """
+    """The fields of a message: number and kind of each, and what it holds, a whole number or bytes."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -85,11 +81,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def check(model: bytes) -> None:
-    """Compares a SentencePiece file with what tfm writes, without SentencePiece.
-
-    Raises:
-        Refused: It holds something else.
-    """
+    """Compares a SentencePiece file with what tfm writes, without SentencePiece."""
     for field, value in fields(model):
         if field == _PIECE:
             _check_piece(value)
@@ -134,11 +126,7 @@ def _check_training(options: bytes) -> None:
 
 
 def use(model: bytes) -> None:
-    """Does with a vocabulary in SentencePiece what tfm will do with it.
-
-    Raises:
-        RuntimeError: SentencePiece refuses it.
-    """
+    """Uses a vocabulary in SentencePiece as tfm will use it."""
     import sentencepiece
 
     processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]

@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 import regex
 
-from .scripts import UNSPACED
-
+UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
+"""A letter of a script without spaces, for the library `regex`. SA are the scripts of South East Asia, for which line
+breaks need a dictionary."""
 _KATAKANA = r"[\p{Katakana}ー]"
 _INSIDE = rf"""
       (?<= \w) (?= \w) (?<! {UNSPACED}) (?! {UNSPACED})
@@ -63,9 +64,7 @@ def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[
     """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
 
     Args:
-        text: A clean text.
         is_term: Whether this is a term, as it stands there.
-        longest: Characters of a term at most.
     """
     ends = [match.start() for match in _END.finditer(text)]
     spans = [

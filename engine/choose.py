@@ -12,8 +12,8 @@ from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
 from ..data.config import DataConfig
 from ..data.corpus import open_corpus
-from ..data.formats.hub import parse_hub_spec
-from ..data.formats.toy import TOY
+from ..data.formats.arrow import parse_hub_spec
+from ..data.formats.text import TOY
 from ..data.size import CorpusSize, measure
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
@@ -191,7 +191,7 @@ def _base(
     if source is not None:
         say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
         return load_config(ENCODER_PRESET), None
-    corpus = open_corpus(named)
+    corpus = open_corpus(named)  # one reading, for the hash and the count; to measure a small corpus takes another
     name = _preset_for(corpus.count(), say)
     return load_config(name), measure(corpus) if name == BY_RECIPE else None
 

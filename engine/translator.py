@@ -18,10 +18,8 @@ import torch
 from torch import Tensor
 
 from ..data.cleaning import clean
-from ..data.facts import CorpusFacts
+from ..data.facts import MIN_LETTERS, CorpusFacts, differences_in_numbers, is_loop
 from ..data.glossary import Glossary, missed
-from ..data.loops import MIN_LETTERS, is_loop
-from ..data.numbers import differences_in_numbers
 from ..data.padding import pad_sources
 from ..data.placeholders import NO_DIFFERENCES, SYMBOLS, Differences, Masked, differences, has_words
 from ..data.sentences import check_texts, join_texts, split_text

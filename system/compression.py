@@ -11,11 +11,9 @@ from typing import IO, Any
 
 @dataclass(frozen=True)
 class Compression:
-    """One way.
+    """One way to compress a file.
 
     Attributes:
-        magic: The first bytes of such a file.
-        read: From an open file to its content.
         write: From an open file to a stream whose content is compressed into it. The same content gives the same file.
     """
 
@@ -54,7 +52,7 @@ COMPRESSIONS = {
     ".xz": Compression(b"\xfd7zXZ", _with(lzma.open, "rb"), _with(lzma.open, "wb")),
     ".zst": Compression(b"(\xb5/\xfd", _read_zstd, _write_zstd),
 }
-"""All of them by the suffixes of their files."""
+"""All ways to compress, by the suffix of a file."""
 
 
 def compression_of(path: Path) -> Compression | None:

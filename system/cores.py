@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-"""Where Linux tells how much of the processors a container gets, and in which groups this process is."""
+"""Linux says here how much of the processors a container gets, and in which groups this process is."""
 
 
 def available_cores() -> int:

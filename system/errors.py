@@ -37,12 +37,7 @@ class DataError(TfmError):
 
 
 class MissingFile(DataError):
-    """A file of text that is not there.
-
-    Args:
-        path: Its name.
-        hint: What else is to be said.
-    """
+    """A file of text that is not there."""
 
     def __init__(self, path: Path, hint: str = "") -> None:
         super().__init__(f"cannot read {path}: no such file{hint}")
@@ -84,9 +79,6 @@ class Interrupted(BaseException):
 
     No `Exception`, as KeyboardInterrupt is none: a signal can arrive anywhere, and libraries go on after an exception
     that they did not expect.
-
-    Args:
-        signal_number: The signal received; the exit code is 128 plus that number.
     """
 
     def __init__(self, message: str, signal_number: int = signal.SIGINT) -> None:

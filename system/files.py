@@ -58,11 +58,7 @@ def fault(action: str, path: Path, error: OSError) -> EnvironmentFault | ClosedP
 
 
 def free_space(path: Path) -> str:
-    """What is free where a file or directory lies, or is to lie, such as `12.5 MB free`.
-
-    Raises:
-        OSError: The disk does not say.
-    """
+    """What is free where a file or directory lies, or is to lie, such as `12.5 MB free`."""
     return f"{shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
 
 
@@ -73,11 +69,7 @@ def _existing_parent(path: Path) -> Path:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents, and makes them survive a power cut.
-
-    Raises:
-        EnvironmentFault: The directory cannot be made.
-    """
+    """Creates a directory and its parents, and makes them survive a power cut."""
     try:
         missing = [one for one in (path, *path.parents) if not one.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -99,11 +91,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Writes a new file and forces it to the disk; for files inside a directory that is itself staged.
-
-    Raises:
-        EnvironmentFault: Disk full, permission denied, and so on.
-    """
+    """Writes a new file and forces it to the disk; for files inside a directory that is itself staged."""
     try:
         with open(path, "wb", opener=_no_link) as file:
             file.write(content)
@@ -182,9 +170,6 @@ def staged_directory(target: Path) -> Iterator[Path]:
 
     Yields:
         The temporary directory to fill. `target` is absent or complete at every moment, and replaced if it existed.
-
-    Raises:
-        EnvironmentFault: The directory cannot be made, synced or renamed.
     """
     target = target.resolve()  # `.` has no name
     make_directory(target.parent)
@@ -223,11 +208,7 @@ def _sync_file(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a file or directory if it is there. A directory is renamed aside first, so that it vanishes in one step.
-
-    Raises:
-        EnvironmentFault: It is there and cannot be removed.
-    """
+    """Removes a file or directory if it is there. A directory is renamed aside first, so that it goes in one step."""
     try:
         if path.is_dir() and not path.is_symlink():
             doomed = path.with_name(path.name.removesuffix(PARTIAL) + _REMOVED)
@@ -255,7 +236,6 @@ class LineLog:
     """A text file that grows by whole lines and can be cut back (metrics.jsonl, timing.jsonl).
 
     Args:
-        path: The file; created on the first line.
         is_record: Whether an object is one that the file can have; another counts as damage.
     """
 
@@ -263,11 +243,7 @@ class LineLog:
         self.path, self._is_record = path, is_record
 
     def append(self, record: dict[str, Any]) -> None:
-        """Adds one JSON object as one line.
-
-        Raises:
-            EnvironmentFault: The line cannot be written.
-        """
+        """Adds one JSON object as one line."""
         try:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -275,11 +251,7 @@ class LineLog:
             raise fault("write", self.path, error) from error
 
     def sync(self) -> None:
-        """Makes what has been added outlast a power cut.
-
-        Raises:
-            EnvironmentFault: The disk refuses.
-        """
+        """Makes what has been added outlast a power cut."""
         if self.path.exists():
             try:
                 _sync_file(self.path)
@@ -363,10 +335,6 @@ class StagedFile(Generic[Stream]):
     `with` opens it. An interrupt leaves no empty file behind. Where the name asks for it (`.gz`), the complete file is
     compressed. A pipe or a device is written to at once.
 
-    Args:
-        path: Its name.
-        open_: Opens the unfinished file.
-
     Raises:
         EnvironmentFault: The file cannot be created. Raised when it is opened, before any work is done.
     """
@@ -430,19 +398,18 @@ class StagedFile(Generic[Stream]):
 
 
 class OutputFile(StagedFile[IO[str]]):
-    """Such a file of text."""
+    """A result file of text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _open_text)
 
 
 class ResumedFile(StagedFile[IO[str]]):
-    """Such a file of text, line by line, that goes on where the same work was interrupted.
+    """A result file of lines that goes on where the same work was interrupted.
 
     Beside the unfinished file lies another one that says of which work it is, and how much of it outlasts a power cut.
 
     Args:
-        path: Its name.
         work: Identifies what is done; other work begins anew.
 
     Attributes:
@@ -471,9 +438,6 @@ class ResumedFile(StagedFile[IO[str]]):
 
         An interrupt may come in the midst of a write, and have the same bytes written twice: what follows the last
         call does not count.
-
-        Raises:
-            EnvironmentFault: That cannot be done.
         """
         try:
             self.stream.flush()
@@ -523,7 +487,7 @@ def _keep_whole_lines(path: Path, safe_bytes: int) -> int:
 
 
 class BinaryOutputFile(StagedFile[IO[bytes]]):
-    """Such a file of bytes."""
+    """A result file of bytes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _open_bytes)
@@ -594,11 +558,7 @@ else:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file, read in pieces.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """SHA-256 of a file, read in pieces."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

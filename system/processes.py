@@ -32,7 +32,7 @@ class Ending:
 
     @property
     def last_line(self) -> str:
-        """The last thing that it complained of; empty if it said nothing."""
+        """The last line of its complaints; empty if it said nothing."""
         return (self.complaints.strip().splitlines() or [""])[-1]
 
     def __str__(self) -> str:
@@ -51,13 +51,9 @@ class Child:
 
     Args:
         module: Its full name. With -P the files of the current directory are no modules, as they are none for `tfm`.
-        arguments: Of its command line.
         purpose: What it is started for, for the message: `to tokenize in`.
         stdin: A file that it reads; without one, a pipe.
         inherits: Numbers of open files that are open in it, too.
-
-    Raises:
-        EnvironmentFault: It cannot be started.
     """
 
     def __init__(

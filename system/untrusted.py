@@ -27,8 +27,6 @@ def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
     """The content of a regular file.
 
     Args:
-        path: Its name.
-        max_bytes: The largest size that it may have.
         follow: Whether it may be a link, as a file can that a user names.
 
     Raises:
@@ -42,11 +40,7 @@ def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
 
 
 def read_beginning(path: Path, size: int) -> bytes:
-    """The first bytes of a regular file, or all of a shorter one.
-
-    Raises:
-        ModelError: It is missing, a link, a pipe, a device or a directory.
-    """
+    """The first bytes of a regular file, or all of a shorter one."""
     with _opened(path, _FLAGS | _NO_LINK) as file:
         return file.read(size)
 
@@ -67,10 +61,6 @@ def _opened(path: Path, flags: int) -> Iterator[IO[bytes]]:
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
-    Args:
-        content: Of the file.
-        path: Its name, for messages.
-
     Raises:
         ModelError: It is no JSON, nested too deeply, or not an object.
     """
@@ -90,11 +80,6 @@ LARGEST_INTEGER = 2**63 - 1
 
 def check_fields(content: Mapping[str, Any], type_: type, path: Path) -> None:
     """Compares a JSON object with the dataclass that is to be made of it. Fields may be missing.
-
-    Args:
-        content: The object.
-        type_: The dataclass.
-        path: Of the file, for messages.
 
     Raises:
         ModelError: A key is unknown, or a value has another type, is too large, or has characters that are not shown.
@@ -132,13 +117,6 @@ def refuse_links(directory: Path, depth: int = 3) -> None:
     """Refuses a directory in which links lead to somewhere else: what is written through them would land there.
 
     The directory itself may be a link: its owner has named it.
-
-    Args:
-        directory: Whose entries are looked at.
-        depth: So many levels of directories.
-
-    Raises:
-        ModelError: There is a link.
     """
     if not depth:
         return

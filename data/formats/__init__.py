@@ -1,31 +1,13 @@
-"""Formats of parallel text: one module for each, and one table of all.
-
-A new format of files is a module with a function that streams the pairs of a file, and one line in `FORMATS`.
-Two text files side by side (`lines.py`) are no SPEC, so they are not in the table.
-"""
+"""Formats of parallel text: a few modules of formats that are alike. `data.corpus` has the table of all."""
 
 from pathlib import Path
 
-from ...system.errors import DataError, UsageError
-from .arrow import ARROW
-from .csv import CSV
-from .disk import DISK
-from .format import FileFormat, Format, suffix_of
-from .gettext import MO, PO
-from .hub import HUB
-from .jsonl import JSONL
-from .parquet import PARQUET
-from .tmx import TMX
-from .toy import TOY_LANGUAGE
-from .tsv import TSV
-from .xliff import XLIFF
+from ...system.compression import COMPRESSIONS
+from ...system.errors import DataError
 
-FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
-"""All formats of a SPEC. The first one that fits is taken."""
-
-SUFFIXES = tuple(suffix for known in FORMATS if isinstance(known, FileFormat) for suffix in known.suffixes)
-"""Suffixes of the files that can be read."""
-
+_XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow", ".tmx", *_XLIFF, ".po", ".mo")
+"""Suffixes of the files that can be read: said here, so that a refusal of one need not load how all are read."""
 
 NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
     ".srt",
@@ -51,28 +33,14 @@ def refuse_known_format(path: Path, instead: str = _TAKE_OUT) -> None:
     """Refuses a file whose lines would be taken for sentences and are none.
 
     Args:
-        path: The file.
         instead: What to do with it, if it is a file of pairs.
-
-    Raises:
-        DataError: Its name says that it has a format of its own.
     """
     suffix = suffix_of(path)
     if suffix in NOT_LINES:
         raise DataError(f"{path} is not plain text: {instead if suffix in SUFFIXES else _TAKE_OUT}")
 
 
-def format_of(spec: str) -> Format:
-    """The format of a SPEC.
-
-    Raises:
-        UsageError: It fits none.
-    """
-    for known in FORMATS:
-        if known.fits(spec):
-            return known
-    others = [f"or {known.notation}" for known in FORMATS if not isinstance(known, FileFormat)]
-    raise UsageError(
-        f"cannot tell the format of {spec}: name a file that ends in {', '.join([*sorted(SUFFIXES), *others])};"
-        " for two text files use --src and --tgt"
-    )
+def suffix_of(path: Path) -> str:
+    """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
+    return suffixes[-1] if suffixes else ""

@@ -29,7 +29,7 @@ Columns = tuple[int, int]
 Row = tuple[int, list[str]]
 """The number of the line in which a row begins, and its fields: none in a blank row."""
 ROWS_LOOKED_AT = 50
-"""So many rows say what the columns are."""
+"""The first rows, of this number, show what the columns are."""
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 """What stands between fields, and what it is called. Text has commas more often than semicolons, and hardly tabs."""
 _USUAL_COLUMNS = (("src", "tgt"), ("source", "target"), ("src", "trg"))
@@ -49,7 +49,7 @@ _LANGUAGES = (
 )
 """ISO 639-1. Some are words, too, but a word of two letters rarely has another of them beside it."""
 _SHOWN = 40
-"""Characters of a name that a message shows."""
+"""A message shows this many characters of a name."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,6 @@ class Layout:
     """How a file of rows is written.
 
     Attributes:
-        delimiter: Between fields.
-        names: What stands in the first row.
         has_header: Whether these are the names of the columns, and no pair.
         src, tgt: Where the columns of the two sides are, from 0. That of a target may be behind the last.
     """
@@ -91,16 +89,8 @@ def layout_of(
     """Looks at the first rows of a file.
 
     Args:
-        path: The file, for messages.
-        rows: Those of its first rows that are not blank.
-        delimiter: Between fields.
-        config: The columns that are asked for.
         fills: The target is to be filled in: its column need not be there yet.
         first_two: Without a header, two columns are taken even if others follow, unless the first row may be one.
-
-    Raises:
-        DataError: The columns are not there, or it is not clear which they are.
-        UsageError: Both sides are the same column.
     """
     names = [clean(cell) for cell in rows[0]] if rows else []
     if _is_header(rows, config):
@@ -120,14 +110,7 @@ def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: 
     Languages are named for a memory in TMX. A table beside it need not call its columns so.
 
     Args:
-        place: Where they stand, for the message.
-        names: Those that are there.
-        config: Names or numbers of those that are asked for.
         fills: The target is to be filled in: a column that is not there yet is the one behind the last.
-
-    Raises:
-        DataError: They are not there, or it is not clear which they are.
-        UsageError: Both are the same.
     """
     src, tgt = (_position(place, name, names) for name in _wanted(config))
     if (src is None or tgt is None) if _is_default(config) else (src is tgt is None and not _named_by_user(config)):
@@ -142,7 +125,7 @@ def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: 
 
 
 def new_name(src: str, config: DataConfig) -> str:
-    """What a column for the target is called that is added beside one of the source."""
+    """The name of a new column for the target beside a column of the source."""
     if not _is_default(config):
         return config.tgt_column
     return next((tgt for usual, tgt in _USUAL_COLUMNS if usual == _plain(src)), config.tgt_column)
@@ -160,11 +143,7 @@ def _checked(place: object, src: int | None, tgt: int | None, names: list[str], 
 
 
 def _position(place: object, wanted: str, names: list[str]) -> int | None:
-    """Where the column of a name is, else of a number; None if there is none.
-
-    Raises:
-        DataError: Two columns have the name.
-    """
+    """Where the column of a name is, else of a number; None if there is none."""
     for form in (str, clean, _plain):
         places = [i for i, name in enumerate(names) if form(name) == form(wanted)]
         if len(places) > 1:
@@ -259,8 +238,6 @@ def table_pairs(rows: Iterable[Row], layout: Layout, check: Callable[[int, list[
     """The pairs of a file of rows; a blank row is an empty pair.
 
     Args:
-        rows: All of them, a header included.
-        layout: Says where the two sides are.
         check: Refuses a row, numbered by its line, that has too few fields or too many.
     """
     header_is_next = layout.has_header
@@ -285,10 +262,6 @@ def record_pairs(records: Iterable[tuple[str, dict[str, Any] | None]], config: D
 
     Args:
         records: Each with its place, for messages. None is an empty pair.
-        config: The columns that are asked for.
-
-    Raises:
-        DataError: The columns are not there, or hold no text.
     """
     names: tuple[str, str] | None = None
     for place, record in records:

@@ -1,31 +1,36 @@
-"""What a format is, and what all formats of one file share."""
+"""What a corpus is and what a format is, and what all formats of files share."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
-from ...system.compression import COMPRESSIONS
 from ...system.errors import DataError
-from ...system.files import sha256_bytes, sha256_file
+from ...system.files import sha256_bytes
 from ..config import DataConfig
-from ..reading import begins_with_mark, open_bytes
+from ..reading import stamp_of, survey
+from . import suffix_of
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
 
 
-class Opened(NamedTuple):
-    """What a SPEC names, ready to be read.
+def unit_of(text_only: bool) -> str:
+    """What a row of a corpus is called."""
+    return "text" if text_only else "pair"
 
-    Attributes:
-        name: What the user called it, for messages.
-        identity: Changes whenever the text does.
-        pairs: Opens the stream of pairs anew at each call.
-        quick_count: A quicker way to the number of pairs than reading them, where there is one.
-        remarks: What was recognised in it and may not be what the user meant, in lines for people.
+
+@dataclass(frozen=True)
+class Corpus:
+    """A re-readable stream of sentence pairs.
+
+    Args:
+        identity: Changes whenever the text does; caches are filed under it.
+        remarks: What was recognised in it, in lines for people.
         incomplete: It is usual that much of it is not translated yet.
+        repeats: Some of its pairs are in it several times on purpose.
+        text_only: The pairs have no source: each is a text for a language model.
     """
 
     name: str
@@ -34,108 +39,91 @@ class Opened(NamedTuple):
     quick_count: Callable[[], int] | None = None
     remarks: tuple[str, ...] = ()
     incomplete: bool = False
-
-
-class Format(Protocol):
-    """One way to name and to store pairs."""
+    repeats: bool = False
+    text_only: bool = False
 
     @property
-    def notation(self) -> str:
-        """How a SPEC of this format looks, for messages: a suffix (`.tsv`), a prefix and a name (`hf:NAME`), a word."""
-        ...
+    def unit(self) -> str:
+        """What one of its rows is called."""
+        return unit_of(self.text_only)
 
-    def fits(self, spec: str) -> bool:
-        """Whether a SPEC is of this format."""
-        ...
-
-    def open(self, spec: str, config: DataConfig, split: str) -> Opened:
-        """Opens a SPEC that fits.
-
-        Args:
-            spec: What the user wrote.
-            config: Names the columns, and says what to do with bad lines.
-            split: `train`, `dev` or `test`, for a SPEC that may mean any of them.
-
-        Raises:
-            UsageError: The SPEC cannot be understood.
-            DataError: It names something that cannot be read (raised now where it can be seen now, else while reading).
-        """
-        ...
+    def count(self) -> int:
+        """The number of pairs in the stream, blank ones included."""
+        return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
 @dataclass(frozen=True)
-class FileFormat:
-    """A format of one file with both sides in it, known by the file's suffix.
+class Format:
+    """One way to name and to store pairs.
 
-    The identity of such a file depends on its content and on the names of the columns.
+    Args:
+        notation: How a SPEC looks, for messages: suffixes (`.tsv`), a prefix and a name (`hf:NAME`), a word.
+        fits: Whether a SPEC is of this format.
+        open: Opens a SPEC that fits; `train`, `dev` or `test` is the split for a SPEC that may mean any of them.
+        is_file: It is known by a suffix.
+    """
+
+    notation: str
+    fits: Callable[[str], bool]
+    open: Callable[[str, DataConfig, str], Corpus]
+    is_file: bool = False
+
+
+def file_format(
+    suffixes: tuple[str, ...],
+    read: Callable[[Path, DataConfig], Iterator[Pair]],
+    count: Callable[[Path, DataConfig], int] | None = None,
+    *,
+    describe: Callable[[Path, DataConfig], str] | None = None,
+    incomplete: bool = False,
+) -> Format:
+    """A format of one file with both sides in it. Its identity depends on its content and on the names of the columns.
 
     Args:
         suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
-        read: Streams the pairs of a file.
-        count: A quicker way to their number, where there is one.
+        count: A quicker way to the number of pairs than reading them, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
         incomplete: It is usual that much of such a file is not translated yet.
     """
 
-    suffixes: tuple[str, ...]
-    read: Callable[[Path, DataConfig], Iterator[Pair]]
-    count: Callable[[Path, DataConfig], int] | None = None
-    describe: Callable[[Path, DataConfig], str] | None = None
-    incomplete: bool = False
-
-    @property
-    def notation(self) -> str:
-        """The suffixes."""
-        return " ".join(self.suffixes)
-
-    def fits(self, spec: str) -> bool:
-        """Whether the name ends in one of the suffixes, compressed or not."""
-        return suffix_of(Path(spec)) in self.suffixes
-
-    def open(self, spec: str, config: DataConfig, split: str) -> Opened:
-        """Opens the file; it has no splits."""
+    def open_file(spec: str, config: DataConfig, split: str) -> Corpus:
         del split
-        path, read, count = Path(spec), self.read, self.count
-        stamp = Stamp(spec, lambda: [path])
-        identity = file_identity([path], (config.src_column, config.tgt_column))
-        remarks = marks([path]) + (() if self.describe is None else (self.describe(path, config),))
-        quick_count = None if count is None else lambda: count(path, config)
-        pairs = stamp.guard(lambda: read(path, config))
-        return Opened(spec, identity, pairs, quick_count, remarks, self.incomplete)
+        path, salt = Path(spec), (config.src_column, config.tgt_column)
+        quick_count = None if count is None else partial(count, path, config)
+        corpus = corpus_of_files(spec, [path], salt, lambda: read(path, config), quick_count)
+        remarks = () if describe is None else (describe(path, config),)
+        return replace(corpus, remarks=corpus.remarks + remarks, incomplete=incomplete)
+
+    return Format(" ".join(suffixes), lambda spec: suffix_of(Path(spec)) in suffixes, open_file, is_file=True)
 
 
-def suffix_of(path: Path) -> str:
-    """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
-    return suffixes[-1] if suffixes else ""
+def corpus_of_files(
+    name: str, paths: list[Path], salt: object, pairs: Callable[[], Iterator[Pair]], count: Callable[[], int] | None
+) -> Corpus:
+    """A corpus in files of text: identified, guarded by a `Stamp`, with a remark for each byte-order mark.
 
-
-def file_identity(paths: Iterable[Path], salt: object = "") -> str:
-    """A hash of what is in files, and of whatever else decides how they are read.
-
-    Raises:
-        DataError: One cannot be read, or not twice.
+    Args:
+        salt: Whatever else decides how they are read.
     """
-    for path in paths:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
-    try:
-        return sha256_bytes(f"{[sha256_file(path) for path in paths]} {salt}".encode())
-    except OSError:
-        for path in paths:
-            with open_bytes(path):
-                pass  # says in words what is wrong with it
-        raise
+    stamp = Stamp(name, lambda: paths)
+    identity = identity_of([survey(path).sha256 for path in paths], salt)
+    marked = [path for path in dict.fromkeys(paths) if survey(path).has_mark]
+    remarks = tuple(f"{path}: the byte-order mark before its text is left out" for path in marked)
+    return Corpus(name, identity, stamp.guard(pairs), count, remarks)
+
+
+def identity_of(hashes: Iterable[str], salt: object = "") -> str:
+    """A hash of what is in files, given by their hashes, and of whatever else decides how they are read."""
+    return sha256_bytes(f"{[*hashes]} {salt}".encode())
 
 
 class Stamp:
-    """By what files are known again without reading them: taken before they are read, and compared afterwards.
+    """Recognises files without reading them: size, time and place are taken before a reading and compared after it.
 
-    A corpus is read several times: its hash, its vocabulary, its pieces. A file or folder that is replaced between two
-    of these would be half of one and half of another text.
+    A corpus is read several times: for its hash, its vocabulary, its pieces. A file or folder that is replaced between
+    two of these would be half of one and half of another text.
 
     Args:
-        name: What the user called them.
         paths: Says which files they are, also which are new in a folder.
     """
 
@@ -147,15 +135,11 @@ class Stamp:
         found: list[tuple[Path, tuple[int, ...]]] = []
         for path in self._paths():
             with contextlib.suppress(OSError):  # what is wrong with it is said by who reads it
-                is_ = path.stat()
-                found.append((path, (is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns)))
+                found.append((path, stamp_of(path)))
         return found
 
     def guard(self, pairs: Callable[[], Iterator[Pair]]) -> Callable[[], Iterator[Pair]]:
         """A stream that ends in an error if the files are not what they were.
-
-        Args:
-            pairs: Opens the stream.
 
         Raises:
             DataError: Where the stream begins or ends.
@@ -174,11 +158,6 @@ class Stamp:
                 f"{self._name} was replaced, moved or written to while it was being read, which would mix two texts;"
                 " leave it alone until training begins, and run the same command again"
             )
-
-
-def marks(paths: Iterable[Path]) -> tuple[str, ...]:
-    """What there is to say of byte-order marks."""
-    return tuple(f"{path}: the byte-order mark before its text is left out" for path in paths if begins_with_mark(path))
 
 
 def first_line(error: Exception) -> str:

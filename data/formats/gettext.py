@@ -10,7 +10,7 @@ from typing import Any
 from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import open_bytes
-from .format import FileFormat, Pair, first_line
+from .format import Pair, file_format, first_line
 
 _UNCLOSED = re.compile(r"""\s*(?:msg\w+(?:\[\d+\])?\s+)?"(?:[^"\\]|\\.)*\\?\s*""")
 _CHARSET = re.compile(rb'charset=([\w.:-]+?)(?:\\n|")')
@@ -25,11 +25,7 @@ def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def open_po(path: Path) -> Any:
-    """The content of a PO file.
-
-    Raises:
-        DataError: It cannot be read, or has no message.
-    """
+    """The content of a PO file."""
     import polib
 
     text = _text(path)
@@ -96,5 +92,5 @@ def _pairs(message: Any, forms: tuple[int, int]) -> list[Pair]:
     return [*singular, (message.msgid_plural, many)]
 
 
-PO = FileFormat((".po",), read_po, incomplete=True)
-MO = FileFormat((".mo",), read_mo, incomplete=True)
+PO = file_format((".po",), read_po, incomplete=True)
+MO = file_format((".mo",), read_mo, incomplete=True)

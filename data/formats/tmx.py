@@ -8,7 +8,7 @@ from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import FileFormat, Pair
+from .format import Pair, file_format
 from .xml import XML_LANG, children, elements, local_name, same_language, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
@@ -72,4 +72,4 @@ def languages_of(path: Path, codes: list[str], header: str) -> Languages:
     return (tgt, src) if same_language(header, tgt) and not same_language(header, src) else (src, tgt)
 
 
-TMX = FileFormat((".tmx",), read, incomplete=True)
+TMX = file_format((".tmx",), read, incomplete=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import FileFormat, Pair
+from .format import Pair, file_format
 from .xml import children, elements, local_name, same_language, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
@@ -20,9 +20,6 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Source and target of each unit, or of each segment of it; an empty pair where there is no reviewed translation.
 
     `src_column` and `tgt_column` may name the two languages of the file, in either order.
-
-    Raises:
-        DataError: The file is in other languages, in several, or has no units at all.
     """
     languages: Languages | None = None
     for unit in elements(path, {"trans-unit", "unit"}):
@@ -38,11 +35,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> None:
-    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named.
-
-    Raises:
-        DataError: It is from one other language, or to one; or the other way round.
-    """
+    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named."""
     for unit in units:
         now = _languages(unit)
         if _swapped(path, now, config):
@@ -71,7 +64,7 @@ def _named(languages: Languages) -> str:
 
 
 def _languages(unit: Any) -> Languages:
-    """Those that the file says of a unit."""
+    """The languages that the file names for a unit."""
     return _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
 
 
@@ -109,4 +102,4 @@ def _by_mark(element: Any) -> dict[str, str]:
     return {mark.get("mid", ""): text_of(mark, CODES) for mark in marks}
 
 
-XLIFF = FileFormat((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)
+XLIFF = file_format((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)

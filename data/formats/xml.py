@@ -21,9 +21,6 @@ def elements(path: Path, names: set[str]) -> Iterator[Any]:
 
     Nothing outside the file is opened, entities of its own are left out, and those that would grow to gigabytes are
     refused.
-
-    Raises:
-        DataError: The file cannot be read, or is not well-formed.
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -38,11 +35,7 @@ def elements(path: Path, names: set[str]) -> Iterator[Any]:
 
 
 def parse_tree(path: Path) -> Any:
-    """The whole of a file, to be written again; see `elements` for what is not done with it.
-
-    Raises:
-        DataError: The file cannot be read, or is not well-formed.
-    """
+    """The whole of a file, to be written again; see `elements` for what is not done with it."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     with open_bytes(path, text=False) as file:
@@ -91,7 +84,6 @@ def text_of(element: Any, codes: frozenset[str]) -> str:
     knows is its character, and any other stays as it is written.
 
     Args:
-        element: The segment.
         codes: Names of the elements whose content is markup; what follows them is text.
     """
     text = element.text or ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...data.config import DataConfig
-from ...data.formats.format import suffix_of
+from ...data.formats import suffix_of
 from ...system.errors import UsageError
 from .document import Document
 from .gettext import PoDocument

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...data.config import DataConfig
-from ...data.formats import csv as csv_format
-from ...data.formats import tsv as tsv_format
 from ...data.formats.columns import Layout, Row, inside_translation, is_blank, new_name, pick_columns
-from ...data.formats.jsonl import record
+from ...data.formats.tables import csv_layout, csv_rows, json_record, tsv_layout, tsv_rows
 from ...system.errors import DataError
 from .document import Fields
 from .raw import BYTE_ORDER_MARK, RawDocument
@@ -89,16 +87,16 @@ class TsvDocument(_RowsDocument):
     """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        layout = tsv_format.layout_of(path, config, fills=True)
-        super().__init__(path, tsv_format.table_rows(path, config), layout, config, "\t".join)
+        layout = tsv_layout(path, config, fills=True)
+        super().__init__(path, tsv_rows(path, config), layout, config, "\t".join)
 
 
 class CsvDocument(_RowsDocument):
     """Rows of a `.csv`; arguments and errors as of `TsvDocument`."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        layout = csv_format.layout_of(path, config, fills=True)
-        rows = csv_format.table_rows(path, config, layout.delimiter)
+        layout = csv_layout(path, config, fills=True)
+        rows = csv_rows(path, config, layout.delimiter)
         self._delimiter = layout.delimiter
         super().__init__(path, rows, layout, config, self._line)
 
@@ -124,7 +122,7 @@ class JsonlDocument(RawDocument):
         super().__init__(path)
         places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
         texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
-        rows = [record(place, text) for place, text in zip(places, texts, strict=True)]
+        rows = [json_record(place, text) for place, text in zip(places, texts, strict=True)]
         names: tuple[str, str] | None = None
         for number, row in enumerate(rows):
             if row is None:

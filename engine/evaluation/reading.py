@@ -8,9 +8,8 @@ from pathlib import Path
 from ...data.cleaning import clean
 from ...data.config import DataConfig
 from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec
-from ...data.formats import refuse_known_format
-from ...data.formats.format import suffix_of
-from ...data.formats.lines import open_two_files
+from ...data.formats import refuse_known_format, suffix_of
+from ...data.formats.text import open_two_files
 from ...data.holdout import hold_out
 from ...system.console import Console
 from ...system.errors import DataError, TfmError, UsageError
@@ -108,7 +107,7 @@ def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> It
     tables = {path for path in tgt if suffix_of(path) == ".tsv"}
     for path in {src, *tgt} - tables:
         refuse_known_format(path, "it holds both sides; give it to --data")
-    corpora = [_said(Corpus(*open_two_files(src, one, skip_bad=skip_bad)), console) for one in tgt]
+    corpora = [_said(open_two_files(src, one, skip_bad=skip_bad), console) for one in tgt]
     for lines in zip(*(corpus.pairs() for corpus in corpora), strict=True):
         texts = zip(tgt, (text for _, text in lines), strict=True)
         cells = (text.split("\t") if path in tables else [text] for path, text in texts)

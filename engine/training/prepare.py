@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...configs import RunConfig
+from ...data.alignment import sample_rows, swap_remark
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
 from ...data.holdout import hold_out
-from ...data.sides import sample_rows, swap_remark
 from ...data.store import Limits, TokenStore, build_store, open_store
-from ...data.tokenizer import Tokenizer, build_tokenizer
+from ...data.tokenizer import Tokenizer
+from ...data.vocabulary_training import build_tokenizer
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, ModelError, UsageError
 from ...system.files import remove_tree, sha256_bytes
@@ -109,7 +110,12 @@ def prepare_data(
 
 
 def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
-    """Training and validation corpus; without a configured validation set a part of the training data is held out."""
+    """Training and validation corpus; without a configured validation set a part of the training data is held out.
+
+    The training corpus is read here once for its identity and the number of its lines (`data.reading.survey`, which the
+    choice of settings may have done before), and once to hold out. It is then read once for the vocabulary, if one has
+    to be built: the sample must not have what is held out in it. And once for the store, which takes ids.
+    """
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     for remark in (*train.remarks, *(dev.remarks if dev else ())):
         reporter.say(remark)
@@ -148,8 +154,7 @@ def _tokenizer(
         return Tokenizer.load(directory)
     reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
     notes: list[str] = []
-    sides = (pair[0] for pair in train.pairs()), (pair[1] for pair in train.pairs())
-    tokenizer = build_tokenizer(*sides, settings.tokenizer, notes=notes)
+    tokenizer = build_tokenizer(train.pairs(), settings.tokenizer, notes=notes)
     for note in notes:
         reporter.say(note)
     tokenizer.save(directory)

@@ -4,7 +4,8 @@ from typing import get_args, get_type_hints
 
 from tfm.cli.evaluate import evaluate
 from tfm.cli.options import Data
-from tfm.data.formats import FORMATS, SUFFIXES
+from tfm.data.corpus import FORMATS
+from tfm.data.formats import SUFFIXES
 from tfm.engine.evaluation.scores import METRICS
 
 

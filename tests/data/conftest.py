@@ -7,8 +7,9 @@ import pytest
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Corpus, Pair
-from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.data.tokenizer import Tokenizer
 from tfm.data.toy import toy_pairs
+from tfm.data.vocabulary_training import build_tokenizer
 
 Write = Callable[[str, str | bytes], Path]
 BuildCorpus = Callable[[list[Pair]], Corpus]
@@ -45,7 +46,7 @@ def tokenizers(toy_sentences: list[Pair]) -> dict[str, Tokenizer]:
     src, tgt = [pair[0] for pair in toy_sentences], [pair[1] for pair in toy_sentences]
     return {
         f"{kind}{' separate' * separate}": build_tokenizer(
-            src, tgt, TokenizerConfig(vocab_size=400, type=kind, separate=separate)
+            zip(src, tgt, strict=True), TokenizerConfig(vocab_size=400, type=kind, separate=separate)
         )
         for kind in ("unigram", "bpe", "char", "word")
         for separate in (False, True)

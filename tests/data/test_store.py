@@ -157,8 +157,8 @@ def test_rows_are_views_of_the_mapped_file(tmp_path: Path, toy_corpus: Corpus, t
     before = pa.total_allocated_bytes()
     store = build_store(tmp_path / "store", toy_corpus, tokenizer, ROOMY)
     src, tgt = store[3]
-    assert np.shares_memory(src, store._blocks[0].src.values)
-    assert np.shares_memory(tgt, store._blocks[0].tgt.values)
+    assert np.shares_memory(src, store._src[0].values)
+    assert np.shares_memory(tgt, store._tgt[0].values)
     assert not src.flags.owndata and not src.flags.writeable
     assert pa.total_allocated_bytes() - before < (tmp_path / "store" / "pairs.arrow").stat().st_size / 2
 

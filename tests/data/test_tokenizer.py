@@ -17,21 +17,12 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data import sentencepiece_worker
-from tfm.data import tokenizer as tokenizer_module
+from tfm.data import sentencepiece_worker, vocabulary_training
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.corpus import Pair
-from tfm.data.tokenizer import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    RESERVED_PIECES,
-    UNK_ID,
-    Tokenizer,
-    Vocabulary,
-    build_tokenizer,
-)
+from tfm.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, RESERVED_PIECES, UNK_ID, Tokenizer, Vocabulary
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.system.errors import DataError, EnvironmentFault, ModelError, OutOfMemory
 from tfm.system.files import json_bytes
 
@@ -51,7 +42,7 @@ def build(kind: Kind = "unigram", size: int = 400, count: int = 50, **more: Any)
     """A tokenizer of a small corpus with an alphabet of its own on each side."""
     src = [f"the {'abcdefgh'[i % 8]}{i} cat sat on mat {i}" for i in range(count)]
     tgt = [f"die {'äöüßéèñç'[i % 8]}{i} Katze saß auf der Matte {i}" for i in range(count)]
-    return build_tokenizer(src, tgt, TokenizerConfig(vocab_size=size, type=kind, **more))
+    return build_tokenizer(zip(src, tgt, strict=True), TokenizerConfig(vocab_size=size, type=kind, **more))
 
 
 def vocabularies(tokenizer: Tokenizer) -> list[Vocabulary]:
@@ -137,7 +128,7 @@ def test_size_too_large_is_reduced_and_said(kind: Kind, separate: bool) -> None:
     notes: list[str] = []
     src, tgt = ["a b c", "c b a"] * 5, ["x y", "y x z"] * 5
     config = TokenizerConfig(vocab_size=8000, type=kind, separate=separate)
-    tokenizer = build_tokenizer(src, tgt, config, notes=notes)
+    tokenizer = build_tokenizer(zip(src, tgt, strict=True), config, notes=notes)
     names = ["source vocabulary", "target vocabulary"] if separate else ["vocabulary"]
     assert notes == [
         f"{name} of 8,000 asked, the corpus supports {len(vocabulary)}: using {len(vocabulary)}"
@@ -163,7 +154,9 @@ def test_size_too_small_names_the_least_that_works(kind: Kind, separate: bool, s
 
 def test_exact_size_is_met_without_a_note() -> None:
     notes: list[str] = []
-    tokenizer = build_tokenizer(["ab ba abba"] * 9, ["abab"] * 9, TokenizerConfig(vocab_size=282), notes=notes)
+    tokenizer = build_tokenizer(
+        zip(["ab ba abba"] * 9, ["abab"] * 9, strict=True), TokenizerConfig(vocab_size=282), notes=notes
+    )
     assert (len(tokenizer.src), notes) == (282, [])
 
 
@@ -171,7 +164,7 @@ def test_exact_size_is_met_without_a_note() -> None:
 @pytest.mark.parametrize("separate", [False, True])
 def test_no_usable_line(sentences: list[str], separate: bool) -> None:
     with pytest.raises(DataError, match=r"no usable line to build the .*vocabulary from"):
-        build_tokenizer(sentences, sentences, TokenizerConfig(separate=separate))
+        build_tokenizer(zip(sentences, sentences, strict=True), TokenizerConfig(separate=separate))
 
 
 # Determinism and sampling
@@ -186,13 +179,13 @@ def test_same_corpus_same_bytes(kind: Kind) -> None:
 
 def test_model_knows_no_path(tokenizer: Tokenizer) -> None:
     assert not re.search(rb"(/[a-z]+){2}", tokenizer.src.model)
-    for path in (Path.cwd(), Path.home(), Path(tokenizer_module.__file__).parent):
+    for path in (Path.cwd(), Path.home(), Path(vocabulary_training.__file__).parent):
         assert str(path).encode() not in tokenizer.src.model
 
 
 def reservoir(lines: list[str], size: int) -> list[str]:
     empty = [""] * len(lines)
-    samples, _ = tokenizer_module._sample(zip(lines, empty, strict=True), TokenizerConfig(max_sentences=size))
+    samples, _ = vocabulary_training._sample(zip(lines, empty, strict=True), TokenizerConfig(max_sentences=size))
     return samples["vocabulary"]
 
 
@@ -209,7 +202,7 @@ def test_sample_is_bounded_even_and_repeatable() -> None:
 
 def test_only_the_sample_reaches_the_vocabulary() -> None:
     src = ["common words here"] * 5000 + ["ŋ"]
-    tokenizer = build_tokenizer(src, src, TokenizerConfig(vocab_size=300, max_sentences=3))
+    tokenizer = build_tokenizer(zip(src, src, strict=True), TokenizerConfig(vocab_size=300, max_sentences=3))
     assert "▁ŋ" not in [tokenizer.src.piece(index) for index in range(len(tokenizer.src))]
 
 
@@ -222,7 +215,7 @@ def test_sentences_are_read_once_and_one_by_one() -> None:
             consumed += 1
             yield f"a b {number}"
 
-    build_tokenizer(sentences(), sentences(), TokenizerConfig(vocab_size=300))
+    build_tokenizer(zip(sentences(), sentences(), strict=True), TokenizerConfig(vocab_size=300))
     assert consumed == 200
 
 
@@ -256,7 +249,7 @@ def test_a_full_temporary_directory_is_named(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr("tempfile.TemporaryFile", Full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(EnvironmentFault, match=rf"cannot write {tmp_path}: No space left on device, .* MB free"):
-        build_tokenizer(["a b"] * 20, ["b a"] * 20, TokenizerConfig(vocab_size=300))
+        build_tokenizer(zip(["a b"] * 20, ["b a"] * 20, strict=True), TokenizerConfig(vocab_size=300))
 
 
 def test_child_that_dies_silently_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,7 +408,7 @@ def test_the_worker_asks_to_end_with_its_parent() -> None:
 @settings(max_examples=20, deadline=None)
 def test_a_text_inside_another_has_no_space_before_it(text: str, kind: VocabularyType) -> None:
     vocabulary = build_tokenizer(
-        ["the cat", "cat's"] * 20, ["9 é"] * 40, TokenizerConfig(vocab_size=300, type=kind)
+        zip(["the cat", "cat's"] * 20, ["9 é"] * 40, strict=True), TokenizerConfig(vocab_size=300, type=kind)
     ).tgt
     inside = vocabulary.encode_inside(text)
     assert vocabulary.decode([*vocabulary.encode("x"), *inside]) == "x" + text
@@ -424,7 +417,7 @@ def test_a_text_inside_another_has_no_space_before_it(text: str, kind: Vocabular
 
 
 def test_what_pieces_write() -> None:
-    vocabulary = build_tokenizer(["the cat"] * 40, ["9 é"] * 40, TokenizerConfig(vocab_size=300)).tgt
+    vocabulary = build_tokenizer(zip(["the cat"] * 40, ["9 é"] * 40, strict=True), TokenizerConfig(vocab_size=300)).tgt
     assert "".join(map(str, map(vocabulary.text, vocabulary.encode("the 9#")))) == " the 9#"
     assert vocabulary.text(BOS_ID) == "" and vocabulary.text(vocabulary.encode_inside("猫")[0]) is None
 
@@ -432,7 +425,7 @@ def test_what_pieces_write() -> None:
 @pytest.mark.parametrize("counts", [{"tag": "ab"}, {"tag": [1]}, {"tag": [1, None]}, {"none": [1, 1]}])
 def test_counts_of_placeholders_that_are_none_are_refused(tmp_path: Path, counts: dict[str, Any]) -> None:
     lines = ["a b c", "b c a"] * 20
-    build_tokenizer(lines, lines, TokenizerConfig(vocab_size=300)).save(tmp_path / "tokenizer")
+    build_tokenizer(zip(lines, lines, strict=True), TokenizerConfig(vocab_size=300)).save(tmp_path / "tokenizer")
     path = tmp_path / "tokenizer" / "tokenizer.json"
     path.write_bytes(json_bytes(json.loads(path.read_text()) | {"placeholders": counts}))
     with pytest.raises(ModelError, match="counts of placeholders"):

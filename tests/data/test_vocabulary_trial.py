@@ -10,7 +10,8 @@ from helpers.protobuf import block
 
 from tfm.data import vocabulary_trial
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.data.tokenizer import Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.data.vocabulary_trial import try_vocabulary
 from tfm.system.errors import ModelError
 
@@ -21,7 +22,9 @@ Started = list[list[str]]
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     """A vocabulary."""
-    return build_tokenizer(["the cat sat"] * 20, ["die Katze sass"] * 20, TokenizerConfig(vocab_size=300))
+    return build_tokenizer(
+        zip(["the cat sat"] * 20, ["die Katze sass"] * 20, strict=True), TokenizerConfig(vocab_size=300)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from helpers.protobuf import block, number, piece, whole
 
 from tfm.data import vocabulary_trial_worker
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import build_tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.data.vocabulary_trial_worker import Refused, check, fields, use
 
 WORDS = [f"the {'abcdefgh'[i % 8]}{i} cat sat on mat {i} %s <b>" for i in range(50)]
@@ -18,7 +18,7 @@ WORDS = [f"the {'abcdefgh'[i % 8]}{i} cat sat on mat {i} %s <b>" for i in range(
 @pytest.fixture(scope="module")
 def model() -> bytes:
     """A SentencePiece file."""
-    return build_tokenizer(WORDS, WORDS, TokenizerConfig(vocab_size=300, type="bpe")).src.model
+    return build_tokenizer(zip(WORDS, WORDS, strict=True), TokenizerConfig(vocab_size=300, type="bpe")).src.model
 
 
 @pytest.mark.parametrize("type_", ["unigram", "bpe", "char", "word"])
@@ -26,7 +26,7 @@ def model() -> bytes:
 def test_what_tfm_builds_is_harmless(type_: str, long: str) -> None:
     if type_ in ("char", "word") or not long:
         config = TokenizerConfig(vocab_size=400, type=type_)  # pyright: ignore[reportArgumentType]
-        built = build_tokenizer([*WORDS, long], [*WORDS, long], config).src.model
+        built = build_tokenizer(zip([*WORDS, long], [*WORDS, long], strict=True), config).src.model
         check(built)
 
 

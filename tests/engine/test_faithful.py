@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.config import TokenizerConfig
-from tfm.data.facts import CorpusFacts
+from tfm.data.facts import CorpusFacts, is_loop
 from tfm.data.glossary import Glossary
-from tfm.data.loops import is_loop
 from tfm.data.placeholders import SYMBOLS, PlaceholderRule, differences, placeholders
-from tfm.data.tokenizer import PLACEHOLDER_IDS, Tokenizer, build_tokenizer
+from tfm.data.tokenizer import PLACEHOLDER_IDS, Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translator
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
@@ -28,7 +28,7 @@ def marked_tokenizer() -> Tokenizer:
     """A vocabulary of sentences with placeholders."""
     sources = [f"{WORDS[i % 5]} {MARKUP[i % 8]} {WORDS[i % 3]} {MARKUP[i % 7]}." for i in range(200)]
     targets = [f"{WORDS[i % 3]} {MARKUP[i % 7]}, {MARKUP[i % 8]} {WORDS[i % 5]}!" for i in range(200)]
-    return build_tokenizer(sources, targets, TokenizerConfig(vocab_size=320))
+    return build_tokenizer(zip(sources, targets, strict=True), TokenizerConfig(vocab_size=320))
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +75,9 @@ def test_a_vocabulary_has_symbols_where_the_corpus_has_placeholders(
     assert marked_tokenizer.has_placeholders and not tokenizer.has_placeholders
     assert [marked_tokenizer.src.piece(i) for i in PLACEHOLDER_IDS] == SYMBOLS
     few = ["plain text"] * 50 + ["%s"] * 19
-    assert not build_tokenizer(few, few, TokenizerConfig(vocab_size=320)).has_placeholders
+    assert not build_tokenizer(zip(few, few, strict=True), TokenizerConfig(vocab_size=320)).has_placeholders
     off = TokenizerConfig(vocab_size=320, placeholders=False)
-    assert not build_tokenizer(["a %s"] * 60, ["b %s"] * 60, off).has_placeholders
+    assert not build_tokenizer(zip(["a %s"] * 60, ["b %s"] * 60, strict=True), off).has_placeholders
 
 
 TEXTS = st.lists(st.sampled_from([*MARKUP, *WORDS]), min_size=1, max_size=8).map(" ".join)

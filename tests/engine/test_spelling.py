@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.glossary import missed
 from tfm.data.placeholders import SYMBOLS
-from tfm.data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, Vocabulary, build_tokenizer
+from tfm.data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, Vocabulary
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.spelling import Speller
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.constrained import ConstrainedBeam
@@ -26,7 +27,7 @@ MARKED = ["click %s now", "(%s) is {name}", "the %d files"] * 20
 
 
 def vocabulary_of(texts: Sequence[str], kind: VocabularyType = "unigram") -> Vocabulary:
-    return build_tokenizer(texts, texts, TokenizerConfig(vocab_size=360, type=kind)).tgt
+    return build_tokenizer(zip(texts, texts, strict=True), TokenizerConfig(vocab_size=360, type=kind)).tgt
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
 from tfm.data.sentences import split_text
-from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, build_tokenizer
+from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
 from tfm.engine import translator as translator_module
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -414,7 +415,7 @@ def test_prefixes_that_cannot_be_are_refused_in_one_line(translator: Translator,
         translator.translate(["a dog"], prefixes=["é" * 70])
     with pytest.raises(ValueError, match="there are 2 texts, but 1 prefixes"):
         translator.translate(["a dog", "a cat"], prefixes=["ein"])
-    words = build_tokenizer(["a dog"], ["ein Hund"], TokenizerConfig(type="word"))
+    words = build_tokenizer(zip(["a dog"], ["ein Hund"], strict=True), TokenizerConfig(type="word"))
     config = replace(model.config, num_encoder_layers=1, num_decoder_layers=1)
     vocabulary = {"src_vocab_size": len(words.src), "tgt_vocab_size": len(words.tgt), "shared_vocab": True}
     by_words = Translator(Transformer(config, **vocabulary).eval(), words)
@@ -463,7 +464,7 @@ def test_the_tokenizer_of_another_model_is_refused(
     run = tmp_path / "run"
     shutil.copytree(run_directory, run)
     sources, targets = zip(*pairs[:20], strict=True)
-    build_tokenizer(sources, targets, TokenizerConfig(type="word")).save(run / "tokenizer")
+    build_tokenizer(zip(sources, targets, strict=True), TokenizerConfig(type="word")).save(run / "tokenizer")
     with pytest.raises(ModelError, match="is not the tokenizer that this model was trained with"):
         Translator.load(run, device="cpu")
 

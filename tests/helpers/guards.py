@@ -200,10 +200,10 @@ GUARDS = [
     ),
     Guard(
         "files of other lengths are no parallel text",
-        "data/formats/lines.py",
+        "data/formats/text.py",
         "        if s is missing or t is missing:",
         "        if False:",
-        "tests/data/formats/test_lines.py::test_unequal_line_counts_are_refused_with_both_counts",
+        "tests/data/formats/test_text.py::test_unequal_line_counts_are_refused_with_both_counts",
     ),
     Guard(
         "what is full of control characters is no text",

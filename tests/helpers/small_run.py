@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.data.tokenizer import Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import model_tensors, write_checkpoint
@@ -33,7 +34,7 @@ def pairs() -> list[tuple[str, str]]:
 def tokenizer() -> Tokenizer:
     """A joint vocabulary of those sentences."""
     sources, targets = zip(*PAIRS, strict=True)
-    return build_tokenizer(sources, targets, TokenizerConfig(vocab_size=360))
+    return build_tokenizer(zip(sources, targets, strict=True), TokenizerConfig(vocab_size=360))
 
 
 @pytest.fixture(scope="session")

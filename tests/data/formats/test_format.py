@@ -17,15 +17,14 @@ from datasets import Dataset
 from helpers.tables import PAIRS, table
 
 from tfm.data.config import DataConfig
-from tfm.data.corpus import open_corpus, open_spec
-from tfm.data.formats import FORMATS, format_of
+from tfm.data.corpus import FORMATS, format_of, open_corpus, open_spec
+from tfm.data.formats import SUFFIXES
+from tfm.data.formats.arrow import HUB
 from tfm.data.formats.format import Format
 from tfm.data.formats.gettext import PO
-from tfm.data.formats.hub import HUB
-from tfm.data.formats.jsonl import JSONL
+from tfm.data.formats.tables import JSONL, TSV
+from tfm.data.formats.text import TOY_LANGUAGE
 from tfm.data.formats.tmx import TMX
-from tfm.data.formats.toy import TOY_LANGUAGE
-from tfm.data.formats.tsv import TSV
 from tfm.data.formats.xliff import XLIFF
 from tfm.system.errors import DataError, UsageError
 
@@ -116,9 +115,13 @@ def test_what_fits_no_format_is_told_all_of_them(spec: str) -> None:
     assert all(word in str(refused.value) for known in FORMATS for word in known.notation.split())
 
 
+def test_every_suffix_has_its_format() -> None:
+    assert set(SUFFIXES) == {suffix for known in FORMATS if known.is_file for suffix in known.notation.split()}
+
+
 def test_the_table_loads_nothing_heavy() -> None:
     """So that whatever shows the formats, and whatever reads plain text, starts at once."""
-    code = "import sys, tfm.data.formats; print(*sys.modules)"
+    code = "import sys, tfm.data.corpus; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert not {"lxml", "polib", "numpy", "pyarrow", "datasets", "sentencepiece", "torch"} & set(loaded)
 

@@ -11,7 +11,7 @@ from helpers.pieces import EOS, FORBIDDEN, piece_names
 
 from tfm.data.batching import make_batch
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import build_tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.export.specification import specify
 from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.directory import RunDirectory
@@ -54,7 +54,9 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
 
     def make(*, separate: bool, decoding: DecodingConfig, **choices: Any) -> Path:
         sources, targets = zip(*pairs, strict=True)
-        tokenizer = build_tokenizer(sources, targets, TokenizerConfig(vocab_size=340, separate=separate))
+        tokenizer = build_tokenizer(
+            zip(sources, targets, strict=True), TokenizerConfig(vocab_size=340, separate=separate)
+        )
         description = ModelDescription(
             format=1,
             tfm_version="0.1.0",

@@ -9,7 +9,7 @@ from helpers.tiny_run import Configure, Recorder
 from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Corpus
 from tfm.data.store import Limits, TokenStore, build_store
-from tfm.data.tokenizer import build_tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.training.prepare import doubts
 from tfm.engine.training.train import train
 from tfm.seq2seq.training.config import TrainingConfig
@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Store:
     """Tokenises pairs."""
 
     def store(pairs: list[tuple[str, str]], *, text_only: bool = False) -> TokenStore:
-        tokenizer = build_tokenizer((src for src, _ in pairs), (tgt for _, tgt in pairs), TokenizerConfig(type="char"))
+        tokenizer = build_tokenizer(pairs, TokenizerConfig(type="char"))
         corpus = Corpus("pairs", "1", lambda: iter(pairs), text_only=text_only)
         return build_store(tmp_path / "store", corpus, tokenizer, Limits(100, 9.0))
 
@@ -60,7 +60,7 @@ def test_copies(store: Store) -> None:
 
 def test_copies_on_purpose_are_none(tmp_path: Path) -> None:
     src, tgt = [src for src, _ in GOOD], [tgt for _, tgt in GOOD]
-    tokenizer = build_tokenizer(src, tgt, TokenizerConfig(type="char"))
+    tokenizer = build_tokenizer(zip(src, tgt, strict=True), TokenizerConfig(type="char"))
     corpus = Corpus("pairs", "1", lambda: iter(GOOD + GOOD), repeats=True)
     assert doubts(build_store(tmp_path / "store", corpus, tokenizer, Limits(100, 9.0)), 200, SHORT) == []
 

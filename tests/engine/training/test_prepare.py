@@ -1,17 +1,23 @@
 """What training reads, subword dropout included."""
 
+import builtins
+import io
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from helpers.tiny_run import Configure, Recorder
 
-from tfm.configs import render_config
-from tfm.data.config import TokenizerConfig
-from tfm.data.corpus import Corpus
+from tfm.configs import RunConfig, render_config
+from tfm.data.config import DataConfig, TokenizerConfig
+from tfm.data.corpus import Corpus, open_corpus
 from tfm.data.store import Limits, build_store
-from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.data.tokenizer import Tokenizer
+from tfm.data.toy import toy_pairs
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training import prepare
 from tfm.engine.training.build import StoreBatches, subword_dropout
@@ -20,13 +26,13 @@ from tfm.engine.training.train import train
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.system.interrupts import Interrupts
+from tfm.system.reporter import Quiet
 
 
 def test_subword_dropout_makes_no_sentence_longer_than_the_model_reads(
     pairs: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    tokenizer = build_tokenizer(*sides, TokenizerConfig(vocab_size=320, type="bpe"))
+    tokenizer = build_tokenizer(pairs, TokenizerConfig(vocab_size=320, type="bpe"))
     longest = max(len(tokenizer.src.encode(text)) for pair in pairs for text in pair)
     model, training = ModelConfig(max_seq_len=longest + 1), TrainingConfig(subword_dropout=0.9)
     store = build_store(tmp_path, Corpus("pairs", "1", lambda: iter(pairs)), tokenizer, Limits(longest, 9.0))
@@ -73,14 +79,13 @@ def test_a_vocabulary_of_an_earlier_start_is_said_or_gives_way_to_the_one_that_i
 ) -> None:
     settings = configure(max_steps=1)
     text = render_config(settings)
-    sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    named = build_tokenizer(*sides, TokenizerConfig(vocab_size=340, type="bpe"))
+    named = build_tokenizer(pairs, TokenizerConfig(vocab_size=340, type="bpe"))
     named.save(tmp_path / "named")
     for given in (None, tmp_path / "named"):
         run, reporter = tmp_path / f"run-{given is None}", Recorder()
         run.mkdir()
         (run / "config.yaml").write_text(text)
-        earlier = build_tokenizer(*sides, TokenizerConfig(vocab_size=300, type="bpe"))
+        earlier = build_tokenizer(pairs, TokenizerConfig(vocab_size=300, type="bpe"))
         earlier.save(run / "tokenizer")
         train(settings, run=run, tokenizer=given, reporter=reporter, interrupts=Interrupts())
         assert Tokenizer.load(run / "tokenizer").sha256 == (named if given else earlier).sha256
@@ -92,8 +97,7 @@ def test_a_vocabulary_that_was_built_into_the_run_may_be_named(
 ) -> None:
     """As by `tfm tokenize --output RUN/tokenizer` and then `tfm train --tokenizer RUN/tokenizer --run RUN`."""
     settings = configure(max_steps=1)
-    sides = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    built = build_tokenizer(*sides, TokenizerConfig(vocab_size=340, type="bpe"))
+    built = build_tokenizer(pairs, TokenizerConfig(vocab_size=340, type="bpe"))
     built.save(tmp_path / "tokenizer")
     train(
         settings,
@@ -112,3 +116,50 @@ def test_swapped_sides_of_the_validation_set_are_said_at_the_start(configure: Co
         reporter = Recorder()
         prepare_data(settings, RunDirectory(tmp_path / str(said)), given_tokenizer=None, reporter=reporter)
         assert sum("seem to be swapped" in line for line in reporter.warned) == said
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_the_corpus_is_read_once_for_each_reason(
+    held_out: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src, tgt = tmp_path / "big.en", tmp_path / "big.de"
+    for path, side in ((src, 0), (tgt, 1)):
+        path.write_text("".join(f"{pair[side]}\n" for pair in toy_pairs("train", size=4_000)))
+        (tmp_path / f"dev{path.suffix}").write_text("".join(f"{pair[side]}\n" for pair in toy_pairs("dev", size=50)))
+    dev = {} if held_out else {"dev_src": [str(tmp_path / "dev.en")], "dev_tgt": [str(tmp_path / "dev.de")]}
+    data = DataConfig(src=[str(src)], tgt=[str(tgt)], **dev)
+    settings = RunConfig(data=data, tokenizer=TokenizerConfig(vocab_size=400, type="bpe"))
+    read = bytes_read_of((src, tgt), monkeypatch)
+
+    def times_read() -> set[int]:
+        return {round(read.pop(path, 0) / path.stat().st_size) for path in (src, tgt)}
+
+    open_corpus(data).count()  # as the choice of settings does
+    assert times_read() == {1}  # for the hash and the count
+    prepare_data(settings, RunDirectory(tmp_path / "run"), given_tokenizer=None, reporter=Quiet())
+    assert times_read() == {3 if held_out else 2}  # to hold out, for the vocabulary, for the store
+    prepare_data(settings, RunDirectory(tmp_path / "run"), given_tokenizer=None, reporter=Quiet())
+    assert times_read() == {0}  # all of it is remembered
+    for path in (src, tgt):
+        path.write_text(path.read_text() + "one more\n")
+    assert open_corpus(data).count() == 4_001 and times_read() == {1}
+
+
+def bytes_read_of(paths: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How many bytes of some files are read from now on."""
+    read, open_ = Counter[Path](), builtins.open
+
+    class Counting(io.FileIO):
+        def readinto(self, buffer: Any, /) -> int | None:
+            size = super().readinto(buffer)
+            read[Path(str(self.name))] += size or 0
+            return size
+
+    def counting(file: Any, mode: str = "r", buffering: int = -1, **rest: Any) -> Any:
+        if file not in paths or mode != "rb":
+            return open_(file, mode, buffering, **rest)
+        raw = Counting(file, "rb")
+        return raw if buffering == 0 else io.BufferedReader(raw)
+
+    monkeypatch.setattr(builtins, "open", counting)
+    return read

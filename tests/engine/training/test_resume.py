@@ -13,7 +13,8 @@ import torch
 from helpers.tiny_run import Recorder
 
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import Tokenizer, build_tokenizer
+from tfm.data.tokenizer import Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.runs import checkpoint as checkpoint_module
 from tfm.engine.runs import directory as directory_module
 from tfm.engine.runs.checkpoint import checkpoint_step, damage
@@ -254,7 +255,7 @@ def test_two_processes_never_train_in_one_directory(train_tiny: Any, tmp_path: P
 
 
 def _foreign_tokenizer() -> Tokenizer:
-    return build_tokenizer(["abc abd"] * 9, ["xyz"] * 9, TokenizerConfig(vocab_size=300))
+    return build_tokenizer(zip(["abc abd"] * 9, ["xyz"] * 9, strict=True), TokenizerConfig(vocab_size=300))
 
 
 def test_a_foreign_tokenizer_is_refused(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:

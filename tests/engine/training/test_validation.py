@@ -13,7 +13,8 @@ from helpers.tiny_run import Recorder
 from tfm.data.batching import make_batch
 from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
-from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer, build_tokenizer
+from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Translator
 from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import score
@@ -38,7 +39,7 @@ CPU = torch.device("cpu")
 def tokenizer(pairs: Pairs) -> Tokenizer:
     """A vocabulary of the number words."""
     sources, targets = zip(*pairs, strict=True)
-    return build_tokenizer(sources, targets, TokenizerConfig(vocab_size=320))
+    return build_tokenizer(zip(sources, targets, strict=True), TokenizerConfig(vocab_size=320))
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tfm.data.config import TokenizerConfig
-from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, RESERVED_PIECES, build_tokenizer
+from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, RESERVED_PIECES
+from tfm.data.vocabulary_training import build_tokenizer
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.seq2seq.training.masking import MaskedTokenLoss, Masking
@@ -23,7 +24,7 @@ def sentences(lengths: list[int]) -> Tensor:
 
 
 def test_the_mask_piece_is_a_reserved_one_and_texts_begin_where_it_is_said() -> None:
-    tokenizer = build_tokenizer(["one two"], ["eins zwei"], TokenizerConfig(vocab_size=300))
+    tokenizer = build_tokenizer(zip(["one two"], ["eins zwei"], strict=True), TokenizerConfig(vocab_size=300))
     assert tokenizer.src.piece(MASK_ID) == RESERVED_PIECES[0]
     assert max(tokenizer.src.control_ids()) == FIRST_TEXT_ID - 1
 
