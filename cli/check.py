@@ -35,7 +35,7 @@ def check(
     from ..engine.runs.find import find_run
     from ..system.console import Console
     from ..system.errors import ModelError
-    from .libraries import importing
+    from .startup import importing
 
     console = Console()
     directory = RunDirectory(find_run(run, console))

@@ -65,8 +65,8 @@ def embed(
     from ..engine.runs.find import find_run
     from ..system.console import Console
     from ..system.errors import DataError
-    from .libraries import importing
     from .lines import file_lines, line_chunks
+    from .startup import importing
     from .vectors import check_suffix
 
     console = Console()

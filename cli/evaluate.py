@@ -110,8 +110,8 @@ def evaluate(
     from ..system.console import Console
     from ..system.errors import UsageError
     from .forced import score_given
-    from .libraries import importing
     from .outputs import check_tested, score_files
+    from .startup import importing
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)

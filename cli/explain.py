@@ -55,8 +55,8 @@ def explain(
     from ..system.console import Console
     from ..system.errors import UsageError
     from ..system.files import OutputFile
-    from .arguments import lines_of, refuse_file_names
-    from .libraries import importing
+    from .lines import lines_of, refuse_file_names
+    from .startup import importing
 
     if format_ not in ("html", "text"):
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")

@@ -45,7 +45,7 @@ def export(
     from ..engine.runs.find import find_run
     from ..system.console import Console
     from ..system.errors import UsageError
-    from .libraries import importing
+    from .startup import importing
 
     if format_ != "ctranslate2":
         raise UsageError(f"format must be ctranslate2, but is {format_!r}")

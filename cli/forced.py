@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..engine.evaluation.reading import TestSet
 from ..system.console import Console
-from .libraries import importing
 from .sentences import show, write_report
+from .startup import importing
 
 
 def score_given(

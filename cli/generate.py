@@ -55,9 +55,9 @@ def generate(
     from ..system.console import Console
     from ..system.errors import DataError, UsageError
     from ..system.files import OutputFile
-    from .libraries import importing
     from .lines import line_chunks, write_results
     from .sampling import make_sample
+    from .startup import importing
 
     console = Console()
     if beginning and input_:

@@ -13,7 +13,7 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
     from ..system.console import Console, visible
-    from .libraries import importing
+    from .startup import importing
 
     with importing():
         from ..engine.describe import describe_run

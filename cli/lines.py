@@ -1,9 +1,10 @@
 """Lines in, lines out: from arguments, a file, a stream as it arrives or a terminal, in chunks; one line for each."""
 
+import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO
@@ -11,7 +12,7 @@ from typing import IO
 from ..data.formats import refuse_known_format
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
 from ..system.console import Console
-from .arguments import lines_of, refuse_file_names
+from ..system.errors import UsageError
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
@@ -42,6 +43,29 @@ def line_chunks(
         refuse_file_names(arguments, "for its lines give --input {name}")
         return argument_lines(arguments)
     return stdin_lines(console) if path is None else file_lines(path, done, size)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of an argument such as `"$(cat FILE)"`; one that is empty has one."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def refuse_file_names(texts: Sequence[str], fix: str) -> None:
+    """Refuses arguments that are all names of files, with a suffix or a folder: nobody wants those translated.
+
+    Args:
+        fix: Says what to give instead of `{name}`.
+    """
+    if texts and all(map(_is_file_name, texts)):
+        raise UsageError(f"{texts[0]} is a file: {fix.format(name=texts[0])}")
+
+
+def _is_file_name(text: str) -> bool:
+    path = Path(text)
+    try:
+        return bool(path.suffix or os.sep in text) and path.is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def write_results(

@@ -125,7 +125,7 @@ def train(
     from ..system.console import Console
     from ..system.errors import Interrupted, UsageError
     from ..system.interrupts import Interrupts
-    from .libraries import importing
+    from .startup import importing
 
     refuse_two_tokenizers(tokenizer, init_from)
     if dry_run and finish_in is not None:
@@ -192,7 +192,7 @@ def _describe(
     settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: "Console"
 ) -> None:
     """Says what would be trained, and what it would take."""
-    from .libraries import importing
+    from .startup import importing
 
     with importing():
         from ..engine.training.dry_run import dry_run

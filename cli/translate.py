@@ -104,10 +104,10 @@ def translate(
     from .attention import attention_file, check_attention
     from .documents import translate_document
     from .faults import Faults
-    from .libraries import importing
     from .lines import line_chunks, write_results
     from .options import data_settings, to_repair
     from .sampling import make_sample
+    from .startup import importing
 
     console = Console()
     if text and input_:

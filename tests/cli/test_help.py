@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of
 
-from tfm.cli.libraries import importing
 from tfm.cli.main import main
+from tfm.cli.startup import importing
 
 COMMANDS = [
     "data",
