@@ -73,11 +73,7 @@ def attention_file(path: Path | None, translator: "Translator") -> Iterator[Atte
         yield AttentionFile(stream, pictures, translator)
 
 
-def check_attention(path: Path | None, *, of_document: bool) -> None:
-    """Refuses a file without a suffix, and the attention of a document, which is no lines."""
-    if path is None:
-        return
-    if not path.suffix:
+def check_attention(path: Path | None) -> None:
+    """Refuses a file without a suffix: the folder of pictures would have its name."""
+    if path is not None and not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")
-    if of_document:
-        raise UsageError("--attention is for lines, not for a document that is translated in place")

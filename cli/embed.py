@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
 from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from .options import Checkpoint, Debug, Device, Run
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.embedder import Embedder, Vectors
@@ -67,10 +69,8 @@ def embed(
     """
     del debug
     from ..data.formats.format import suffix_of
-    from ..data.reading import MAX_LINE_BYTES
     from ..engine.runs.find import find_run
     from .lines import Decoder, file_lines, line_chunks
-    from .startup import importing
 
     console = Console()
     if pairs and (text or input_ or not src or not tgt):

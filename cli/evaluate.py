@@ -26,6 +26,7 @@ from .options import (
     named_columns,
     to_repair,
 )
+from .startup import importing
 
 Runs = Annotated[
     list[Path] | None,
@@ -117,7 +118,6 @@ def evaluate(
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
     from . import results
-    from .startup import importing
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)

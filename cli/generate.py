@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
 from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, json_line
 from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP, make_sample
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.generator import Generation
@@ -53,10 +55,8 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     del debug
-    from ..data.reading import MAX_LINE_BYTES
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
-    from .startup import importing
 
     console = Console()
     if beginning and input_:

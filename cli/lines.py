@@ -9,7 +9,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from ..data.formats import refuse_known_format
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
 from ..system.console import Console
 from ..system.errors import UsageError
@@ -29,19 +28,13 @@ def line_chunks(
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
-        arguments: Texts given as such.
-        path: The file.
-        console: Sees the prompt.
         done: Lines of the file that are passed over.
         size: Most lines of a file in a chunk; a long one counts as several.
-
-    Raises:
-        DataError: The file cannot be read, or is not text.
-        UsageError: The arguments are names of files.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
-        return argument_lines(arguments)
+        lines = (line for text in arguments for line in lines_of(text))
+        return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
     return stdin_lines(console) if path is None else file_lines(path, done, size)
 
 
@@ -77,18 +70,12 @@ def write_results(
     done: int = 0,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Writes a line for each line, chunk by chunk.
+    """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
     Args:
         work: From lines, and the number of the first of them, to as many lines.
-        chunks: The lines; what is not UTF-8 becomes U+FFFD, which is said.
-        stream: Where the results go.
-        console: Hears what was wrong.
         done: Lines before the first of these.
         on_done: Told how many lines have been written, those before included.
-
-    Returns:
-        How many lines were too long to be read whole.
     """
     decoder, line_number = Decoder(), done
     for chunk in chunks:
@@ -117,7 +104,7 @@ class Decoder:
         """The text of lines; what is not UTF-8 becomes U+FFFD.
 
         Raises:
-            DataError: It is no text.
+            DataError: The lines are no text.
         """
         texts: list[str] = []
         for raw in chunk:
@@ -143,22 +130,14 @@ class Decoder:
             console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
-def argument_lines(texts: list[str]) -> Iterator[Chunk]:
-    """The lines of the arguments."""
-    yield [line.encode("utf-8", errors="surrogateescape") for text in texts for line in lines_of(text)]
-
-
 def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
-    """The lines of a file, its beginning read now, so that a wrong name is told before a model is loaded.
-
-    Args:
-        path: The file.
-        done: Lines that are passed over.
-        size: Most lines in a chunk; a long one counts as several.
+    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded.
 
     Raises:
-        DataError: It cannot be read, is not text, or has a name that says that its lines are no sentences.
+        DataError: It cannot be read, is not text, or its name says that its lines are no sentences.
     """
+    from ..data.formats import refuse_known_format
+
     refuse_known_format(path)
     chunks = _file_chunks(path, done, size)
     first = next(chunks, [])
@@ -179,7 +158,7 @@ def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
 
 
 def _weight(line: object) -> int:
-    """How many lines of usual length one counts as; what tells the end of a stream is one, too."""
+    """How many lines of usual length a line counts as; the mark of the end of a stream is one, too."""
     return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 

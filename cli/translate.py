@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.config import DataConfig
+from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
 from ..seq2seq.decoding.config import check_n_best
 from ..system.console import Console
@@ -35,8 +37,10 @@ from .options import (
     make_sample,
     to_repair,
 )
+from .startup import importing
 
 if TYPE_CHECKING:
+    from ..engine.documents.document import Document
     from ..engine.translator import Translation
 
 
@@ -100,12 +104,9 @@ def translate(
     """
     del debug
     from ..data.glossary import Glossary
-    from ..data.reading import MAX_LINE_BYTES
-    from ..engine.documents import is_document, open_document
     from ..engine.runs.find import find_run
     from .attention import attention_file, check_attention
     from .lines import line_chunks, write_results
-    from .startup import importing
     from .translations import Faults, as_json, translate_document, work_of, write_file
 
     console = Console()
@@ -118,12 +119,10 @@ def translate(
     _check_search_flags(sample, drawing, searching, n_best, glossary)
     sampling = make_sample(drawing, n_best) if sample else None
     terms = Glossary.load(glossary) if glossary else None
-    document = None
-    check_attention(attention, of_document=input_ is not None and is_document(input_))
-    if input_ and is_document(input_):
-        if json_ or prefix:
-            raise UsageError(f"{input_} is translated in place; --json and --prefix are for lines")
-        document = open_document(input_, output, data_settings(src_column, tgt_column))
+    check_attention(attention)
+    columns = data_settings(src_column, tgt_column)
+    document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
+    if document is not None:
         console.say(document.remark)
     directory = find_run(run, console)
     with importing():
@@ -196,3 +195,18 @@ def _check_search_flags(
         except ValueError as error:
             message = f"--n-best {n_best} needs a --beam-size of at least {n_best}, but it is {beam_size}"
             raise UsageError(message) from error
+
+
+def _document(
+    path: Path, output: Path | None, settings: DataConfig, with_attention: bool, as_lines: bool
+) -> "Document | None":
+    """The document in a file; None if the file has lines. Flags that are for lines are refused for a document."""
+    from ..engine.documents import is_document, open_document
+
+    if not is_document(path):
+        return None
+    if with_attention:
+        raise UsageError("--attention is for lines, not for a document that is translated in place")
+    if as_lines:
+        raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
+    return open_document(path, output, settings)

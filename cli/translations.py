@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.placeholders import Differences, in_short
 from ..data.reading import count_lines
-from ..engine.documents.document import Document
 from ..seq2seq.decoding.config import CHUNK_TEXTS
 from ..system.console import Console
 from ..system.errors import Interrupted
@@ -15,6 +14,7 @@ from ..system.files import BinaryOutputFile, ResumedFile, json_line, sha256_byte
 from .lines import line_chunks, write_results
 
 if TYPE_CHECKING:
+    from ..engine.documents.document import Document
     from ..engine.translator import Translation
 
 LONGEST = 500
@@ -65,7 +65,7 @@ class Faults:
 
 
 def translate_document(
-    document: Document, translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
+    document: "Document", translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
 ) -> None:
     """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
 

@@ -23,10 +23,9 @@ EVERYTHING = "**"
 
 @dataclass(frozen=True)
 class Place:
-    """A file, or a folder with files in it.
+    """A file, or a folder with files in it; it need not be there.
 
     Attributes:
-        path: Its name, whether it is there or not.
         inside: Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any
             depth and the folder itself, or none.
     """
@@ -57,7 +56,7 @@ class Writes:
     """Marks an option whose value names something that the command writes.
 
     Attributes:
-        places: From the value and all other options to the files that are written, or replaced.
+        places: From the value and all other options to the files that are written or replaced.
     """
 
     places: Callable[[Path, Given], Iterable[Place]]
@@ -191,16 +190,7 @@ def _flag_of(option: Any) -> str:
 def guard_training(
     run: Path, data: "DataConfig", *, config: str | None, tokenizer: Path | None, init_from: Path | None
 ) -> None:
-    """The same for a training, whose files may be named by settings.
-
-    Args:
-        run: The run directory.
-        data: Names the text.
-        config, tokenizer, init_from: As in `tfm train`.
-
-    Raises:
-        UsageError: The run would overwrite something of it.
-    """
+    """Refuses a training whose run would overwrite what it reads. Its files may be named by settings."""
     read = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN}
     roles: dict[str, list[Reads | Writes]] = {name: [role] for name, role in {**DATA, **read}.items()}
     flags = {name: f"data.{name}" for name in DATA} | {name: f"--{name.replace('_', '-')}" for name in (*read, "run")}
@@ -230,12 +220,8 @@ def _refuse_overwriting(roles: Roles, flags: Mapping[str, str], given: Given) ->
     """Refuses to write what is read, and to write one file twice.
 
     Args:
-        roles: What the options mean, by the names of their parameters.
-        flags: What the options are called.
-        given: Their values; None where there is none.
-
-    Raises:
-        UsageError: Two of them name the same file.
+        roles, flags, given: What the options mean, what they are called, and their values, by the names of their
+            parameters.
     """
     from ..system.errors import UsageError
 
