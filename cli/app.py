@@ -13,8 +13,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ..engine.guard import guarded
-
 EXIT_USAGE = 2
 COMMANDS = {
     "data": "Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.",
@@ -41,6 +39,8 @@ def command_function(name: str) -> Callable[..., None]:
 
 @cache
 def _command(name: str) -> TyperCommand:
+    from ..engine.guard import guarded
+
     function = command_function(name)
     for annotation in function.__annotations__.values():
         for option in getattr(annotation, "__metadata__", ()):
@@ -89,30 +89,22 @@ class _Group(TyperGroup):
             formatter.write_dl(list(short.items()))
 
 
-class _OneRun(TyperCommand):
-    """A command that reads one run."""
+class TextCommand(TyperCommand):
+    """A command that takes an argument such as `- the cat sleeps` as a text, for no option has a space in its name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses a second `--run`, of which click would take the last without a word.
-
-        Raises:
-            BadParameter: It is given, and the command does not take several.
-        """
+        """Refuses a second `--run`, of which click would take the last without a word."""
+        args = self._with_texts_last(args)
         given = self.make_parser(ctx).parse_args(list(args))[2]
         runs = sum(option.name == "run" and not getattr(option, "multiple", False) for option in given)
         if runs > 1:
             raise typer.BadParameter(f"tfm {self.name} takes one run, but --run is given {runs} times.", ctx)
         return super().parse_args(ctx, args)
 
-
-class TextCommand(_OneRun):
-    """A command that takes an argument such as `- the cat sleeps` as a text, for no option has a space in its name."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts the texts behind `--`, where nothing is taken for an option."""
+    def _with_texts_last(self, args: list[str]) -> list[str]:
+        """The same arguments with the texts behind `--`, where nothing is taken for an option."""
         flags = {name: getattr(option, "is_flag", False) for option in self.params for name in option.opts}
-        options: list[str] = []
-        texts: list[str] = []
+        options, texts = list[str](), list[str]()
         left = iter(args)
         for arg in left:
             if arg == "--":
@@ -120,13 +112,13 @@ class TextCommand(_OneRun):
             elif flags.get(arg) is False and arg.startswith("-"):
                 value = next(left, None)
                 if value is None:  # which is told
-                    return super().parse_args(ctx, args)
+                    return args
                 options += [arg, value]
             elif not arg.startswith("-") or arg == "-" or _is_text(arg, flags):
                 texts.append(arg)
             else:
                 options.append(arg)
-        return super().parse_args(ctx, [*options, "--", *texts] if texts else args)
+        return [*options, "--", *texts] if texts else args
 
 
 def _is_text(arg: str, options: Container[str]) -> bool:

@@ -61,11 +61,7 @@ TgtColumn = Annotated[
 BeamSize = Annotated[
     int | None,
     typer.Option(
-        "--beam-size",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Hypotheses kept; 1 is greedy. [default: the run's]",
+        "--beam-size", metavar="N", min=1, max=1000, help="Hypotheses kept; 1 is greedy. [default: the run's]"
     ),
 ]
 LengthPenalty = Annotated[

@@ -170,11 +170,7 @@ def translate(
 
 
 def _check_search_flags(
-    sample: bool,
-    drawing: dict[str, float | None],
-    searching: dict[str, int | None],
-    n_best: int,
-    glossary: Path | None,
+    sample: bool, drawing: dict[str, float | None], searching: dict[str, int | None], n_best: int, glossary: Path | None
 ) -> None:
     """Refuses flags that contradict each other, before anything heavy is loaded.
 

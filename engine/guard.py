@@ -15,6 +15,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..system.errors import TfmError, UsageError
+from ..system.files import PARTIAL, is_stream, unfinished
+
 if TYPE_CHECKING:
     from ..data.config import DataConfig
 
@@ -90,7 +93,6 @@ def _of_run(path: Path | str) -> Iterator[Place]:
 
 
 def _of_data_of_run(path: Path) -> Iterator[Place]:
-    from ..system.errors import TfmError
     from .runs.directory import RunDirectory
 
     with suppress(TfmError):  # no run, which the command says in its own words
@@ -113,21 +115,16 @@ def _only_run() -> Path | None:
 
 def file_places(path: Path) -> list[Place]:
     """A file that is written, and the names that it has until it is complete."""
-    from ..system.files import unfinished
-
     return [Place(one) for one in (path, *unfinished(path))]
 
 
 def _written_folder(path: Path, given: Given) -> Iterator[Place]:
-    from ..system.files import unfinished
-
     del given
     return (Place(one, EVERYTHING) for one in (path, *unfinished(Path(os.path.realpath(path)))))
 
 
 def _written_run(path: Path, given: Given) -> Iterator[Place]:
     """A vocabulary that the run has already is read, and stays; so does the configuration of one that goes on."""
-    from ..system.files import PARTIAL
     from .runs.directory import RunDirectory
 
     run, kept, config = RunDirectory(path), given.get("tokenizer"), given.get("config")
@@ -223,8 +220,6 @@ def _refuse_overwriting(roles: Roles, flags: Mapping[str, str], given: Given) ->
         roles, flags, given: What the options mean, what they are called, and their values, by the names of their
             parameters.
     """
-    from ..system.errors import UsageError
-
     written = [*_uses(Writes, roles, flags, given), *_standard_streams("standard output", "standard error")]
     if not written:
         return
@@ -263,8 +258,6 @@ def _standard_streams(*names: str) -> Iterator[_Use]:
 
 def _are_one_stream(one: _Use, other: _Use) -> bool:
     """Whether both are standard streams, one of them perhaps called `/dev/stdout`: that is what the user asked for."""
-    from ..system.files import is_stream
-
     unnamed = [not use.value for use in (one, other)]
     return all(unnamed) or (any(unnamed) and is_stream(Path(one.value or other.value)))
 
