@@ -6,20 +6,21 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..engine.guard import Place, Writes, file_places
+from ..system.compression import compression_of
+from ..system.errors import UsageError
+from ..system.files import OutputFile, json_line, make_directory, replace_file
 
 if TYPE_CHECKING:
     from ..engine.translator import Translation, Translator
 
 DECIMALS = 5
-"""Of a share in the file."""
+"""Decimals of a share in the file."""
 _PICTURE = "line-"
 """What the name of a picture begins with."""
 
 
 def pictures_of(path: Path) -> Path:
     """The folder of pictures beside a file: its name without its suffix, and without `.gz`."""
-    from ..system.compression import compression_of
-
     return (path if compression_of(path) is None else path.with_suffix("")).with_suffix("")
 
 
@@ -34,27 +35,14 @@ WRITES_ATTENTION = Writes(_places)
 
 
 class AttentionFile:
-    """A file with a line for each translation, and beside it a folder with a picture for each.
-
-    Args:
-        stream: The file.
-        pictures: The folder.
-        translator: Has the model.
-    """
+    """A file with a line for each translation, and beside it a folder with a picture for each."""
 
     def __init__(self, stream: IO[str], pictures: Path, translator: "Translator") -> None:
         self._stream, self._pictures, self._translator = stream, pictures, translator
 
     def add(self, texts: Sequence[str], found: "Sequence[Translation]", first_line: int) -> None:
-        """Writes the attention of some translations.
-
-        Args:
-            texts: Their sources.
-            found: The translations.
-            first_line: Number of the first one, counted from 0.
-        """
+        """Writes the attention of the translations of some texts; `first_line` counts from 0."""
         from ..engine.attention_maps import attention_map, heat_map
-        from ..system.files import json_line, replace_file
 
         for line, (text, translation) in enumerate(zip(texts, found, strict=True), start=first_line + 1):
             one = attention_map(self._translator, text, translation)
@@ -75,38 +63,17 @@ def _rounded(shares: list[list[list[float]]]) -> list[list[list[float]]]:
 
 @contextmanager
 def attention_file(path: Path | None, translator: "Translator") -> Iterator[AttentionFile | None]:
-    """The file to write attention to, if it is wanted.
-
-    Args:
-        path: Its name.
-        translator: Has the model.
-    """
+    """The file to write attention to, if it is wanted."""
     if path is None:
         yield None
         return
-    from ..system.files import OutputFile, make_directory
-
     pictures = pictures_of(path)
     make_directory(pictures)
     with OutputFile(path) as stream:
         yield AttentionFile(stream, pictures, translator)
 
 
-def check_attention(path: Path | None, *, of_document: bool) -> None:
-    """Refuses a file without a suffix, and documents.
-
-    Args:
-        path: The file.
-        of_document: What is translated is a document, not lines.
-
-    Raises:
-        UsageError: It is one of these.
-    """
-    from ..system.errors import UsageError
-
-    if path is None:
-        return
-    if not path.suffix:
+def check_attention(path: Path | None) -> None:
+    """Refuses a file without a suffix: the folder of pictures would have its name."""
+    if path is not None and not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")
-    if of_document:
-        raise UsageError("--attention is for lines, not for a document that is translated in place")

@@ -4,7 +4,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ..system.console import Console
+from ..system.errors import ModelError
 from .options import Checkpoint, Data, Debug, Device, Json, Run, Src, SrcColumn, Tgt, TgtColumn, named_columns
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
@@ -33,9 +36,6 @@ def check(
     from ..engine.evaluation.reading import dev_pairs, read_test_set
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import ModelError
-    from .libraries import importing
 
     console = Console()
     directory = RunDirectory(find_run(run, console))

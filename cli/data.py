@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.config import DataConfig
 from ..engine.guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
+from ..system.console import Console
+from ..system.errors import DataError, UsageError
+from ..system.files import OutputFile, make_directory
 from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
     from ..data.audit import Audit, Lengths
-    from ..data.config import DataConfig
     from ..data.corpus import Corpus, Pair
 
 EXAMPLES = 3
@@ -73,10 +76,7 @@ def data(
     del debug
     from ..data.alignment import sample_rows, swap_remark
     from ..data.audit import audit
-    from ..data.config import DataConfig
     from ..data.corpus import dev_corpus, open_corpus
-    from ..system.console import Console
-    from ..system.errors import DataError, UsageError
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
@@ -146,20 +146,13 @@ def _short(text: str) -> str:
 
 
 def _write_report(found: "Audit", path: Path) -> None:
-    from ..system.files import OutputFile
-
     with OutputFile(path) as stream:
         stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
 
 
-def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: "DataConfig") -> int:
-    """Writes two files, line by line translations of each other.
-
-    Returns:
-        How many pairs they have.
-    """
+def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: DataConfig) -> int:
+    """Writes two files, line by line translations of each other; returns how many pairs they have."""
     from ..data.audit import REMOVED
-    from ..system.files import OutputFile, make_directory
 
     faulty = found.rows(REMOVED)
     names = _clean_names(config.src, config.tgt)

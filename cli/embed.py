@@ -1,21 +1,28 @@
 """`tfm embed`: sentences to vectors; or, for pairs of sentences, how similar they are."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
+from ..system.console import Console
+from ..system.errors import DataError, UsageError
+from ..system.files import BinaryOutputFile, OutputFile, json_line
 from .options import Checkpoint, Debug, Device, Run
+from .startup import importing
 
 if TYPE_CHECKING:
-    from ..engine.embedder import Embedder
-    from ..system.console import Console
-    from .lines import Chunk
+    from ..engine.embedder import Embedder, Vectors
+    from .lines import Chunk, Decoder
+
+_HEADER_BYTES = 128
+"""Length of the header of a .npy file; the format wants a multiple of 64."""
 
 
 def embed(
@@ -61,94 +68,100 @@ def embed(
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
     del debug
-    from ..data.reading import MAX_LINE_BYTES
+    from ..data.formats import suffix_of
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import DataError
-    from .libraries import importing
-    from .lines import file_lines, line_chunks
-    from .vectors import check_suffix
+    from .lines import Decoder, file_lines, line_chunks
 
     console = Console()
-    _check_flags(pairs, [bool(text), input_ is not None], [src is not None, tgt is not None])
-    if output is not None and not pairs:
-        check_suffix(output)
+    if pairs and (text or input_ or not src or not tgt):
+        raise UsageError("--pairs compares two files: give --src and --tgt, and no other sentences")
+    if not pairs and (src or tgt):
+        raise UsageError("--src and --tgt are compared with --pairs; for vectors of one file give --input")
+    if text and input_:
+        raise UsageError("give sentences as arguments or --input, not both")
+    if output is not None and not pairs and output.suffix != ".npy" and suffix_of(output) != ".jsonl":
+        raise UsageError(f"--output {output} must end in .npy (NumPy) or .jsonl (JSON Lines)")
     directory = find_run(run, console)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.embedder import Embedder
 
     keep_freed_memory()
-    if src is not None and tgt is not None:
-        both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}")
-        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        too_long = _write_similarities(embedder, both, output, console)
+    both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}") if src and tgt else None
+    chunks = line_chunks(text, input_, console) if both is None else ()
+    embedder, decoder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn), Decoder()
+    if both is not None:
+        remark = _write_similarities(embedder, both, output, decoder)
     else:
-        chunks = line_chunks(text, input_, console)
-        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        too_long = _write_vectors(embedder, chunks, output, console)
-    if too_long:
-        raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their vectors are zero")
+        remark = _write_vectors(embedder, chunks, output, decoder)
+    decoder.report(console)
+    if remark:
+        console.warn(remark)
+    if decoder.too_long:
+        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their vectors are zero")
 
 
-def _check_flags(pairs: bool, single: list[bool], paired: list[bool]) -> None:
-    """Refuses flags that contradict each other.
-
-    Args:
-        pairs: Whether to compare.
-        single: Whether sentences and --input were given.
-        paired: Whether --src and --tgt were.
-    """
-    from ..system.errors import UsageError
-
-    if pairs and (any(single) or not all(paired)):
-        raise UsageError("--pairs compares two files: give --src and --tgt, and no other sentences")
-    if not pairs and any(paired):
-        raise UsageError("--src and --tgt are compared with --pairs; for vectors of one file give --input")
-    if all(single):
-        raise UsageError("give sentences as arguments or --input, not both")
-
-
-def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, console: "Console") -> int:
-    """Writes a vector for each line; returns how many lines were too long to be read whole."""
-    from .lines import Decoder
-    from .vectors import open_sink
-
-    decoder, blank, line = Decoder(), 0, 0
-    with open_sink(output, sys.stdout, embedder.size) as sink:
+def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "Decoder") -> str:
+    """Writes a vector for each line; returns what is to be said of blank ones."""
+    blank = line = 0
+    with _sink(output, embedder.size) as write:
         for chunk in chunks:
             texts = decoder.decode(chunk)
             vectors = embedder.embed(texts, first_line=line)
             blank += int((~vectors.any(axis=1)).sum())
-            sink.write(texts, vectors)
+            write(texts, vectors)
             line += len(texts)
-    decoder.report(console)
-    if blank:
-        console.warn(f"{blank:,} of {line:,} lines are blank: their vectors are zero")
-    return decoder.too_long
+    return f"{blank:,} of {line:,} lines are blank: their vectors are zero" if blank else ""
+
+
+@contextmanager
+def _sink(output: Path | None, size: int) -> Iterator[Callable[[Sequence[str], "Vectors"], None]]:
+    """What writes texts and their vectors, each of `size` numbers: to a .npy file or as JSON Lines.
+
+    A .npy file (`numpy.lib.format`, version 1.0) gets its rows first, and its header once their number is known.
+    """
+    if output is not None and output.suffix == ".npy":
+        rows = 0
+        with BinaryOutputFile(output) as binary:
+
+            def write_rows(texts: Sequence[str], vectors: "Vectors") -> None:
+                nonlocal rows
+                binary.write(vectors.astype("<f4").tobytes())
+                rows += len(texts)
+
+            binary.seek(_HEADER_BYTES)
+            yield write_rows
+            array = {"descr": "<f4", "fortran_order": False, "shape": (rows, size)}
+            start = b"\x93NUMPY\x01\x00" + (_HEADER_BYTES - 10).to_bytes(2, "little")
+            binary.seek(0)
+            binary.write(start + repr(array).encode().ljust(_HEADER_BYTES - 11) + b"\n")
+        return
+    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+
+        def write_lines(texts: Sequence[str], vectors: "Vectors") -> None:
+            for text, vector in zip(texts, vectors, strict=True):
+                # as short as float32 allows: nine digits give each of its numbers back
+                numbers = [float(f"{value:.9g}") for value in vector.tolist()]
+                stream.write(json_line({"text": text, "vector": numbers}) + "\n")
+            stream.flush()
+
+        yield write_lines
 
 
 def _write_similarities(
-    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, console: "Console"
-) -> int:
-    """Writes a similarity for each pair of lines; returns how many lines were too long to be read whole."""
-    from ..system.files import OutputFile
-    from .lines import Decoder
-
-    decoder, blank, line = Decoder(), 0, 0
+    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, decoder: "Decoder"
+) -> str:
+    """Writes a similarity for each pair of lines; returns what is to be said of blank ones."""
+    blank = line = 0
     with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
         for src_chunk, tgt_chunk in both:
             sources = embedder.embed(decoder.decode(src_chunk), first_line=line)
             targets = embedder.embed(decoder.decode(tgt_chunk), first_line=line)
             blank += int((~(sources.any(axis=1) & targets.any(axis=1))).sum())
-            similarities = (sources * targets).sum(axis=1).tolist()
-            stream.writelines(f"{similarity:.4f}\n" for similarity in similarities)
+            stream.writelines(f"{similarity:.4f}\n" for similarity in (sources * targets).sum(axis=1).tolist())
             stream.flush()
             line += len(sources)
-    decoder.report(console)
-    if blank:
-        console.warn(f"{blank:,} of {line:,} pairs have a blank side: their similarity is 0")
-    return decoder.too_long
+    return f"{blank:,} of {line:,} pairs have a blank side: their similarity is 0" if blank else ""
 
 
 def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iterator[tuple[Chunk, Chunk]]":
@@ -157,7 +170,6 @@ def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iter
     Raises:
         DataError: One file has more lines than the other.
     """
-    from ..system.errors import DataError
     from .lines import CHUNK_LINES
 
     missing: Any = object()

@@ -1,4 +1,4 @@
-"""`tfm evaluate`: translates a test set and scores it."""
+"""`tfm evaluate`: translates a test set and scores it; or scores outputs that are there, or given translations."""
 
 from functools import partial
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
+from ..system.console import Console
+from ..system.errors import UsageError
 from .options import (
     BeamSize,
     Checkpoint,
@@ -24,70 +26,78 @@ from .options import (
     named_columns,
     to_repair,
 )
+from .startup import importing
+
+Runs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="The run directory; may be left out if runs/ holds exactly one. A second one is compared with it.",
+    ),
+    READS_RUN_OR_ONLY_ONE,
+]
+References = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--tgt",
+        metavar="FILE",
+        help="References, line by line; in a .tsv, several per line, separated by tabs. A second --tgt of one --src"
+        " has a second reference for each line.",
+    ),
+    READS_FILE,
+]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="Outputs to score instead of those of a run; a second file is compared with the first."
+    ),
+    READS_FILE,
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
+    WRITES_FILE,
+]
+Forced = Annotated[
+    bool, typer.Option("--forced", help="Translate nothing: say how probable the model finds the translations given.")
+]
+Worst = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Show the N worst sentences; of two --hyp or --run those in which they differ most."
+    ),
+]
+Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")]
 
 
 def evaluate(
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="The run directory; may be left out if runs/ holds exactly one. A second one is compared with it.",
-        ),
-        READS_RUN_OR_ONLY_ONE,
-    ] = None,
+    run: Runs = None,
     src: Src = None,
-    tgt: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--tgt",
-            metavar="FILE",
-            help="References, line by line; in a .tsv, several per line, separated by tabs. A second --tgt of one --src"
-            " has a second reference for each line.",
-        ),
-        READS_FILE,
-    ] = None,
+    tgt: References = None,
     data: Data = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
-    hyp: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Outputs to score instead of those of a run; a second file is compared with the first."
-        ),
-        READS_FILE,
-    ] = None,
+    hyp: Outputs = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
     glossary: GlossaryFile = None,
     repair: Repair = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
-        WRITES_FILE,
-    ] = None,
-    forced: Annotated[
-        bool,
-        typer.Option("--forced", help="Translate nothing: say how probable the model finds the translations given."),
-    ] = False,
-    worst: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Show the N worst sentences; of two --hyp or --run those in which they differ most.",
-        ),
-    ] = 0,
-    examples: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")] = 0,
+    metric: Metrics = None,
+    output: Output = None,
+    report: Report = None,
+    forced: Forced = False,
+    worst: Worst = 0,
+    examples: Examples = 0,
     device: Device = "auto",
     json_: Json = False,
     debug: Debug = False,
@@ -107,94 +117,75 @@ def evaluate(
     from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import UsageError
-    from .forced import score_given
-    from .libraries import importing
-    from .outputs import check_tested, score_files
+    from . import results
 
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
-    console = Console()
-    of_a_run = {
-        "--run": run,
-        "--forced": forced or None,
-        "--checkpoint": None if checkpoint == "best" else checkpoint,
-        "--device": None if device == "auto" else device,
-    }
-    making = {
-        "--beam-size": beam_size,
-        "--length-penalty": length_penalty,
-        "--no-repeat-ngram-size": no_repeat_ngram_size,
-        "--glossary": glossary,
-        "--repair": repair,
-        "--output": output,
-        "--examples": examples or None,
-    }
-    if hyp:
-        _refuse("--hyp scores outputs that are there already", of_a_run | making)
-        if not tgt and not data:
-            raise UsageError("give the references: --tgt, or --data")
-    if forced:
-        _refuse("--forced translates nothing", {"--metric": metric} | making)
-    if run and len(run) > 1:
-        alone = {"--forced": forced or None, "--output": output, "--examples": examples or None}
-        _refuse("--run twice compares two runs", alone)
-    for flag, compared in (("--hyp", hyp), ("--run", run)):
-        if compared and len(compared) > 1:
-            check_tested(metrics, flag)
-
-    terms = Glossary.load(glossary) if glossary else None
-    directories = [] if hyp else [find_run(one, console) for one in run or [None]]
-    test_set = read_test_set(
-        src or [],
-        tgt or [],
-        data or [],
-        directories[0] if directories else None,
-        named_columns(src_column, tgt_column),
-        console,
-        sources_count=not hyp or bool(src or data),
+    search = {"beam_size": beam_size, "length_penalty": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
+    _check_flags(
+        {"--hyp": hyp, "--tgt": tgt, "--data": data, "--run": run, "--forced": forced or None, "--metric": metric}
+        | {"--checkpoint": checkpoint != "best" or None, "--device": device != "auto" or None}
+        | dict(zip(_SEARCH, search.values(), strict=True))
+        | {"--glossary": glossary, "--repair": repair, "--output": output, "--examples": examples or None},
+        metrics,
     )
-    told = {"worst": worst, "report": report, "console": console, "as_json": json_}
+    console = Console()
+    terms = Glossary.load(glossary) if glossary else None
+    runs = [] if hyp else [find_run(one, console) for one in run or [None]]
+    columns, with_sources = named_columns(src_column, tgt_column), not hyp or bool(src or data)
+    test_set = read_test_set(
+        src or [], tgt or [], data or [], runs[0] if runs else None, columns, console, sources_count=with_sources
+    )
+    asked = results.Asked(test_set, metrics, with_sources, worst, report, json_, console)
     if forced:
-        score_given(directories[0], test_set, checkpoint=checkpoint, device=device, **told)
+        results.score_given(asked, runs[0], checkpoint=checkpoint, device=device)
         return
     check_metrics(metrics, test_set.references)
     if hyp:
-        score_files(hyp, test_set, metrics, with_sources=bool(src or data), **told)
+        results.score_files(asked, hyp)
         return
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.evaluation.test_set import evaluate_set
-        from .results import compare_runs, score_run
 
     keep_freed_memory()
-    evaluated = partial(
-        evaluate_set,
-        metrics=metrics,
-        checkpoint=checkpoint,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        no_repeat_ngram_size=no_repeat_ngram_size,
-        glossary=terms,
-        repair=to_repair(repair),
-        device=device,
-        warn=console.warn,
-    )
-    if len(directories) > 1:
-        compare_runs(directories, test_set, metrics, evaluated, **told)
+    once_more = to_repair(repair)
+    how = {"checkpoint": checkpoint, "device": device, "glossary": terms, "repair": once_more, "warn": console.warn}
+    evaluated = partial(evaluate_set, metrics=metrics, **search, **how)
+    if len(runs) > 1:
+        results.compare_runs(asked, runs, evaluated)
     else:
-        score_run(directories[0], test_set, evaluated, output=output, examples=examples, **told)
+        results.score_run(asked, runs[0], evaluated, output=output, examples=examples)
 
 
-def _refuse(why: str, flags: dict[str, Any]) -> None:
-    """Refuses flags that would have no effect.
+_SEARCH = ("--beam-size", "--length-penalty", "--no-repeat-ngram-size")
+_MAKING = (*_SEARCH, "--glossary", "--repair", "--output", "--examples")
+"""Flags that say how outputs are made."""
 
-    Raises:
-        UsageError: One of them is given.
+
+def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
+    """Refuses flags that would have no effect, and a comparison by a metric for which there is no test.
+
+    Args:
+        given: The values of flags; None where not given.
     """
-    from ..system.errors import UsageError
+    from ..engine.evaluation.significance import TESTED
 
-    given = [flag for flag, value in flags.items() if value is not None]
-    if given:
-        raise UsageError(f"{why}; it cannot be combined with {given[0]}")
+    def refuse(why: str, *flags: str) -> None:
+        for flag in flags:
+            if given[flag] is not None:
+                raise UsageError(f"{why}; it cannot be combined with {flag}")
+
+    if given["--hyp"]:
+        of_a_run = ("--run", "--forced", "--checkpoint", "--device")
+        refuse("--hyp scores outputs that are there already", *of_a_run, *_MAKING)
+        if not given["--tgt"] and not given["--data"]:
+            raise UsageError("give the references: --tgt, or --data")
+    if given["--forced"]:
+        refuse("--forced translates nothing", "--metric", *_MAKING)
+    if given["--run"] and len(given["--run"]) > 1:
+        refuse("--run twice compares two runs", "--forced", "--output", "--examples")
+    untested = [name for name in metrics if name not in TESTED]
+    for flag in ("--hyp", "--run"):
+        if untested and given[flag] and len(given[flag]) > 1:
+            raise UsageError(f"{flag} twice compares by {', '.join(TESTED)}; there is no test for {untested[0]}")

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..engine.guard import WRITES_FILE
+from ..system.console import Console
+from ..system.errors import UsageError
+from ..system.files import OutputFile
 from .options import Checkpoint, Debug, Device, Run
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.explain.explanation import Explanation
@@ -52,11 +56,7 @@ def explain(
     """
     del debug
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import UsageError
-    from ..system.files import OutputFile
-    from .arguments import lines_of, refuse_file_names
-    from .libraries import importing
+    from .lines import lines_of, refuse_file_names
 
     if format_ not in ("html", "text"):
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")
@@ -108,13 +108,7 @@ def _rendered(found: "Explanation", place: "Place", format_: str) -> str:
 
 
 def _refuse_more(name: str, number: int, count: int) -> None:
-    """Refuses to look at what is not there.
-
-    Raises:
-        UsageError: The number is larger than the count.
-    """
-    from ..system.errors import UsageError
-
+    """Refuses to look at what is not there."""
     if number > count:
         there = f"there is 1 {name}" if count == 1 else f"there are {count} {name}s"
         raise UsageError(f"--{name} {number}: {there}")

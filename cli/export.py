@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..engine.exportable import QUANTIZATIONS
 from ..engine.guard import READS_DATA_OF_RUN, WRITES_FOLDER
+from ..system.console import Console
+from ..system.errors import UsageError
 from .options import Checkpoint, Debug, Run
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
     from ..engine.runs.directory import RunDirectory
-    from ..system.console import Console
 
 
 def export(
@@ -40,12 +43,8 @@ def export(
     """
     del debug
     from ..engine.evaluation.reading import dev_pairs
-    from ..engine.exportable import QUANTIZATIONS
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import UsageError
-    from .libraries import importing
 
     if format_ != "ctranslate2":
         raise UsageError(f"format must be ctranslate2, but is {format_!r}")
@@ -68,7 +67,7 @@ def export(
 
 
 def _compare(
-    run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: "Console"
+    run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: Console
 ) -> None:
     """Translates with both and says how far they agree."""
     from ..engine.export.parity import ENOUGH, compare, load_export, searches, table

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
-from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP
+from ..system.console import Console
+from ..system.errors import DataError, UsageError
+from ..system.files import OutputFile, json_line
+from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP, make_sample
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.generator import Generation
@@ -50,14 +55,8 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     del debug
-    from ..data.reading import MAX_LINE_BYTES
     from ..engine.runs.find import find_run
-    from ..system.console import Console
-    from ..system.errors import DataError, UsageError
-    from ..system.files import OutputFile
-    from .libraries import importing
     from .lines import line_chunks, write_results
-    from .sampling import make_sample
 
     console = Console()
     if beginning and input_:
@@ -95,8 +94,6 @@ def generate(
 
 
 def _as_json(beginning: str, one: "Generation") -> str:
-    from ..system.files import json_line
-
     if one.problem:
         record = {"beginning": beginning, "text": one.text, "problem": one.problem}
     else:

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from ..system.console import Console, visible
 from .options import Debug, Json, Run
+from .startup import importing
 
 
 def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
@@ -12,8 +14,6 @@ def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
     del debug
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
-    from ..system.console import Console, visible
-    from .libraries import importing
 
     with importing():
         from ..engine.describe import describe_run

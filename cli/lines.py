@@ -1,17 +1,17 @@
 """Lines in, lines out: from arguments, a file, a stream as it arrives or a terminal, in chunks; one line for each."""
 
+import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from ..data.formats import refuse_known_format
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
 from ..system.console import Console
-from .arguments import lines_of, refuse_file_names
+from ..system.errors import UsageError
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
@@ -28,20 +28,37 @@ def line_chunks(
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
-        arguments: Texts given as such.
-        path: The file.
-        console: Sees the prompt.
         done: Lines of the file that are passed over.
         size: Most lines of a file in a chunk; a long one counts as several.
-
-    Raises:
-        DataError: The file cannot be read, or is not text.
-        UsageError: The arguments are names of files.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
-        return argument_lines(arguments)
+        lines = (line for text in arguments for line in lines_of(text))
+        return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
     return stdin_lines(console) if path is None else file_lines(path, done, size)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of an argument such as `"$(cat FILE)"`; one that is empty has one."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def refuse_file_names(texts: Sequence[str], fix: str) -> None:
+    """Refuses arguments that are all names of files, with a suffix or a folder: nobody wants those translated.
+
+    Args:
+        fix: Says what to give instead of `{name}`.
+    """
+    if texts and all(map(_is_file_name, texts)):
+        raise UsageError(f"{texts[0]} is a file: {fix.format(name=texts[0])}")
+
+
+def _is_file_name(text: str) -> bool:
+    path = Path(text)
+    try:
+        return bool(path.suffix or os.sep in text) and path.is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def write_results(
@@ -53,18 +70,12 @@ def write_results(
     done: int = 0,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Writes a line for each line, chunk by chunk.
+    """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
     Args:
         work: From lines, and the number of the first of them, to as many lines.
-        chunks: The lines; what is not UTF-8 becomes U+FFFD, which is said.
-        stream: Where the results go.
-        console: Hears what was wrong.
         done: Lines before the first of these.
         on_done: Told how many lines have been written, those before included.
-
-    Returns:
-        How many lines were too long to be read whole.
     """
     decoder, line_number = Decoder(), done
     for chunk in chunks:
@@ -93,7 +104,7 @@ class Decoder:
         """The text of lines; what is not UTF-8 becomes U+FFFD.
 
         Raises:
-            DataError: It is no text.
+            DataError: The lines are no text.
         """
         texts: list[str] = []
         for raw in chunk:
@@ -119,22 +130,14 @@ class Decoder:
             console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
-def argument_lines(texts: list[str]) -> Iterator[Chunk]:
-    """The lines of the arguments."""
-    yield [line.encode("utf-8", errors="surrogateescape") for text in texts for line in lines_of(text)]
-
-
 def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
-    """The lines of a file, its beginning read now, so that a wrong name is told before a model is loaded.
-
-    Args:
-        path: The file.
-        done: Lines that are passed over.
-        size: Most lines in a chunk; a long one counts as several.
+    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded.
 
     Raises:
-        DataError: It cannot be read, is not text, or has a name that says that its lines are no sentences.
+        DataError: It cannot be read, is not text, or its name says that its lines are no sentences.
     """
+    from ..data.formats import refuse_known_format
+
     refuse_known_format(path)
     chunks = _file_chunks(path, done, size)
     first = next(chunks, [])
@@ -155,7 +158,7 @@ def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
 
 
 def _weight(line: object) -> int:
-    """How many lines of usual length one counts as; what tells the end of a stream is one, too."""
+    """How many lines of usual length a line counts as; the mark of the end of a stream is one, too."""
     return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 

@@ -1,76 +1,20 @@
-"""Assembles the `tfm` command and turns errors into one line and an exit code.
+"""Runs the `tfm` command, and turns errors into one line and an exit code.
 
 Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 bad or untrusted model, 5 environment
 (disk, memory, permission), 6 training diverged, 129/130/143 interrupted after saving, 141 closed pipe.
-
-Only typer is imported here: `tfm --help` must not wait for torch.
 """
 
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-import typer
-
-from ..engine.guard import guarded
 from ..seq2seq.out_of_memory import is_out_of_memory
 from ..system.console import visible
 from ..system.errors import Interrupted, TfmError
 from ..system.interrupts import Interrupts
-from .arguments import TextCommand
-from .check import check
-from .data import data
-from .embed import embed
-from .evaluate import evaluate
-from .explain import explain
-from .export import export
-from .generate import generate
-from .info import info
-from .libraries import leave_at_once, leave_garbage, set_up_libraries
-from .presets import presets
-from .streams import discard_stdout, set_up_streams
-from .tokenize import tokenize
-from .train import train
-from .translate import translate
+from .app import EXIT_USAGE, app
+from .startup import discard_stdout, leave_at_once, leave_garbage, set_up_libraries, set_up_streams
 
-EXIT_BUG, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 5
-
-app = typer.Typer(
-    help="Train your own Transformer from text files: a translator, a language model, a sentence encoder.",
-    epilog="Begin with `tfm train`: without any option it trains a built-in toy language in about two minutes.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-
-
-for command in (data, tokenize, train, translate, generate, embed, evaluate, check, explain, info, export, presets):
-    for annotation in command.__annotations__.values():
-        for option in getattr(annotation, "__metadata__", ()):
-            if hasattr(option, "readable"):
-                option.readable = False  # whether a file can be read is said by what reads it, in words of its own
-    app.command(cls=TextCommand)(guarded(command))
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib import metadata
-
-        print(f"tfm {metadata.version('tfm')}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Train your own Transformer translator from two text files, and translate with it."""
-    del version
-    if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
-        raise typer.Exit(EXIT_USAGE)
+EXIT_BUG, EXIT_ENVIRONMENT = 1, 5
 
 
 def main() -> NoReturn:
@@ -107,11 +51,7 @@ def _run() -> int:
 
 
 def report(error: BaseException) -> int:
-    """Prints one line about an error, on stderr.
-
-    Returns:
-        The exit code.
-    """
+    """Prints one line about an error, on stderr; returns the exit code."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
     if isinstance(error, Interrupted):  # what somebody has asked for is no error

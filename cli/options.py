@@ -1,15 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what their values mean."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..data.config import DataConfig
 from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
+from ..system.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..data.config import DataConfig
+    from ..seq2seq.decoding.sampling import Sample
 
 Run = Annotated[
     Path | None,
@@ -58,11 +61,7 @@ TgtColumn = Annotated[
 BeamSize = Annotated[
     int | None,
     typer.Option(
-        "--beam-size",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Hypotheses kept; 1 is greedy. [default: the run's]",
+        "--beam-size", metavar="N", min=1, max=1000, help="Hypotheses kept; 1 is greedy. [default: the run's]"
     ),
 ]
 LengthPenalty = Annotated[
@@ -120,8 +119,21 @@ def named_columns(src_column: str | None, tgt_column: str | None) -> dict[str, s
     return {key: name for key, name in given.items() if name is not None}
 
 
-def data_settings(src_column: str | None, tgt_column: str | None) -> "DataConfig":
+def data_settings(src_column: str | None, tgt_column: str | None) -> DataConfig:
     """How a file is to be read."""
-    from ..data.config import DataConfig
-
     return replace(DataConfig(), **named_columns(src_column, tgt_column))
+
+
+def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":
+    """What the flags that say how to sample ask for; None stands for one that is not given.
+
+    Raises:
+        UsageError: A value is out of range.
+    """
+    from ..seq2seq.decoding.sampling import Sample
+
+    given: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}
+    try:
+        return replace(Sample(samples=samples), **given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error

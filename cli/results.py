@@ -1,136 +1,141 @@
-"""What `tfm evaluate` tells of a run: its scores, the sentences to look at, a file with all of them."""
+"""What `tfm evaluate` tells: the scores of a run, of files or of given translations, and the sentences to look at."""
 
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..engine.evaluation.loss import in_figures
+from ..data.formats import refuse_known_format
+from ..data.reading import read_lines
 from ..engine.evaluation.reading import TestSet
-from ..engine.evaluation.test_set import TestResult
+from ..engine.evaluation.scores import score
+from ..engine.evaluation.segments import sentence_chrf
+from ..engine.evaluation.significance import compare
 from ..system.console import Console
-from ..system.files import OutputFile
-from .outputs import compare_outputs
-from .sentences import show, write_report
+from ..system.errors import DataError
+from ..system.files import OutputFile, json_line
+from .startup import importing
 
-Evaluate = Callable[..., TestResult]
+if TYPE_CHECKING:
+    from ..engine.evaluation.test_set import TestResult
+
+Evaluate = Callable[..., "TestResult"]
+"""`evaluate_set` that lacks the run, the test set and who is told how far it is."""
 
 
-def score_run(
-    run: Path,
-    test_set: TestSet,
-    evaluated: Evaluate,
-    *,
-    output: Path | None,
-    examples: int,
-    worst: int,
-    report: Path | None,
-    console: Console,
-    as_json: bool,
-) -> None:
-    """Translates a test set, and tells the scores.
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, whatever is scored.
+
+    Attributes:
+        with_sources: The sources are shown, too.
+        worst: This many sentences are shown: the worst, or those in which the outputs differ most.
+        report: File for all sentences, as JSON Lines.
+    """
+
+    test_set: TestSet
+    metrics: Sequence[str]
+    with_sources: bool
+    worst: int
+    report: Path | None
+    as_json: bool
+    console: Console
+
+    def tell_sentences(
+        self,
+        order: Sequence[int],
+        unranked: Sequence[int] = (),
+        *,
+        headline: Callable[[int], str],
+        texts: Callable[[int], Sequence[tuple[str, str]]],
+        record: Callable[[int], dict[str, Any]],
+    ) -> None:
+        """Shows the worst sentences, and writes all of them to the report.
+
+        Args:
+            order: Their rows in the test set, the worst first.
+            unranked: Further rows, for the report alone.
+            headline, texts, record: What there is to say of a row beside its line and its source.
+        """
+        lines, sources = self.test_set.lines, self.test_set.sources
+        for row in order[: self.worst]:
+            source = [("source", sources[row])] if self.with_sources else []
+            self.show(f"line {lines[row]:,}, {headline(row)}", [*source, *texts(row)])
+        if self.report is not None:
+            with OutputFile(self.report) as stream:
+                for row in (*order, *unranked):
+                    place = {"line": lines[row]} | ({"source": sources[row]} if self.with_sources else {})
+                    stream.write(json_line(place | record(row)) + "\n")
+
+    def show(self, headline: str, texts: Sequence[tuple[str, str]]) -> None:
+        """One sentence for a person: a headline, then each text after its name, and an empty line."""
+        width = max(len("reference"), *(len(name) for name, _ in texts))
+        lines = [f"{name:<{width}}  {text}" for name, text in texts]
+        self.console.say("\n".join([headline, *lines] if headline else lines) + "\n")
+
+
+def score_run(asked: Asked, run: Path, evaluated: Evaluate, *, output: Path | None, examples: int) -> None:
+    """Translates the test set, and tells the scores.
 
     Args:
-        run: The run directory.
-        test_set: Sources and references.
-        evaluated: `evaluate_set` that lacks the run and who is told how far it is.
-        output: File for the translations: a line for each entry, blank where it was left out.
-        examples, worst, report: As of `show_sentences`.
-        console: Shows sentences, and the progress.
-        as_json: Print JSON.
+        output: File for the translations: a line for each entry, blank where the entry was left out.
+        examples: This many sentences are shown, evenly spaced.
     """
+    test_set = asked.test_set
     with nullcontext() if output is None else OutputFile(output) as stream:
-        result = _with_progress(run, test_set, evaluated, console)
+        result = _with_progress(asked, run, evaluated)
         if stream is not None:
             lines = iter(result.outputs)
             stream.writelines((next(lines) if kept else "") + "\n" for kept in test_set.kept)
-    show_sentences(result, test_set, examples=examples, worst=worst, report=report, console=console)
-    print_result(result, as_json=as_json)
+
+    def texts(row: int) -> list[tuple[str, str]]:
+        return [("output", result.outputs[row]), ("reference", test_set.references[row][0])]
+
+    def record(row: int) -> dict[str, Any]:
+        forced = result.forced[row]
+        return {
+            "output": result.outputs[row],
+            "references": test_set.references[row],
+            "chrf": result.chrf[row],
+            "confidence": result.confidences[row],
+            "reference_log_prob": forced and forced.log_prob,
+        }
+
+    rows = range(len(test_set.sources))
+    for row in rows[:: max(len(rows) // examples, 1)] if examples else ():
+        asked.show("", [("source", test_set.sources[row]), *texts(row)])
+    asked.tell_sentences(
+        sorted(rows, key=lambda row: result.chrf[row]),
+        headline=lambda row: f"chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}",
+        texts=texts,
+        record=record,
+    )
+    if asked.as_json:
+        print(json.dumps(_as_dict(result), ensure_ascii=False))
+    else:
+        _print_result(result)
 
 
-def compare_runs(
-    runs: Sequence[Path],
-    test_set: TestSet,
-    metrics: Sequence[str],
-    evaluated: Evaluate,
-    *,
-    worst: int,
-    report: Path | None,
-    console: Console,
-    as_json: bool,
-) -> None:
-    """Translates a test set with each of several runs, and compares the outputs as `tfm evaluate --hyp` does files.
-
-    Args:
-        runs: The run directories.
-        metrics: Some of those for which there is a test.
-        test_set, evaluated, console, as_json: As of `score_run`.
-        worst: So many sentences are shown in which the outputs differ most.
-        report: File for all of them.
-    """
-    outputs = [_with_progress(run, test_set, evaluated, console).outputs for run in runs]
-    shown = {"with_sources": True, "worst": worst, "report": report}
-    compare_outputs("run", runs, outputs, test_set, metrics, **shown, console=console, as_json=as_json)
+def compare_runs(asked: Asked, runs: Sequence[Path], evaluated: Evaluate) -> None:
+    """Translates the test set with each of several runs, and compares the outputs."""
+    _compare(asked, "run", runs, [_with_progress(asked, run, evaluated).outputs for run in runs])
 
 
-def _with_progress(run: Path, test_set: TestSet, evaluated: Evaluate, console: Console) -> TestResult:
-    console.say(f"translating {len(test_set.sources):,} sentences with {run}")
-    bar = console.progress("translating", len(test_set.sources), "sentence")
-    result = evaluated(run, test_set.sources, test_set.references, on_done=bar.update)
+def _with_progress(asked: Asked, run: Path, evaluated: Evaluate) -> "TestResult":
+    sources = asked.test_set.sources
+    asked.console.say(f"translating {len(sources):,} sentences with {run}")
+    bar = asked.console.progress("translating", len(sources), "sentence")
+    result = evaluated(run, sources, asked.test_set.references, on_done=bar.update)
     bar.close()
     return result
 
 
-def show_sentences(
-    result: TestResult,
-    test_set: TestSet,
-    *,
-    examples: int,
-    worst: int,
-    report: Path | None,
-    console: Console,
-) -> None:
-    """Shows some sentences, and writes all of them to a file.
+def _print_result(result: "TestResult") -> None:
+    from ..engine.evaluation.loss import in_figures
 
-    Args:
-        result: The outputs, and their scores.
-        test_set: What was translated.
-        examples: So many are shown evenly spaced ..
-        worst: .. and so many with the lowest chrF.
-        report: The file; None for none.
-        console: Shows them.
-    """
-    for row in range(0, len(test_set.sources), max(len(test_set.sources) // examples, 1)) if examples else ():
-        show(console, "", _texts(row, test_set, result))
-    order = sorted(range(len(test_set.sources)), key=lambda row: result.chrf[row])
-    for row in order[:worst]:
-        headline = (
-            f"line {test_set.lines[row]:,}, chrF {result.chrf[row]:.1f}, confidence {result.confidences[row]:.2f}"
-        )
-        show(console, headline, _texts(row, test_set, result))
-    write_report(report, (_sentence(row, test_set, result) for row in order))
-
-
-def print_result(result: TestResult, *, as_json: bool) -> None:
-    """Prints the scores, for a person or as JSON."""
-    if as_json:
-        print(json.dumps(_as_dict(result), ensure_ascii=False))
-    else:
-        _print(result)
-
-
-def _texts(row: int, test_set: TestSet, result: TestResult) -> list[tuple[str, str]]:
-    return [
-        ("source", test_set.sources[row]),
-        ("output", result.outputs[row]),
-        ("reference", test_set.references[row][0]),
-    ]
-
-
-def _print(result: TestResult) -> None:
-    """For a person."""
     sentences = len(result.outputs)
     once = f", {result.no_repeat_ngram_size} pieces in a row at most once" if result.no_repeat_ngram_size else ""
     print(
@@ -163,21 +168,8 @@ def _print(result: TestResult) -> None:
             print(f"{count:,} of {sentences:,} outputs {what}")
 
 
-def _sentence(row: int, test_set: TestSet, result: TestResult) -> dict[str, Any]:
-    """All about one sentence."""
-    forced = result.forced[row]
-    return {
-        "line": test_set.lines[row],
-        "source": test_set.sources[row],
-        "output": result.outputs[row],
-        "references": test_set.references[row],
-        "chrf": result.chrf[row],
-        "confidence": result.confidences[row],
-        "reference_log_prob": forced and forced.log_prob,
-    }
-
-
-def _as_dict(result: TestResult) -> dict[str, Any]:
+def _as_dict(result: "TestResult") -> dict[str, Any]:
+    names = ("looped", "repaired", "constrained", "numbers", "unknown")
     return {
         "checkpoint": str(result.checkpoint),
         "sentences": len(result.outputs),
@@ -193,9 +185,136 @@ def _as_dict(result: TestResult) -> dict[str, Any]:
         "confidence_correlation": result.correlation,
         "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
-        "looped": result.looped,
-        "repaired": result.repaired,
-        "constrained": result.constrained,
-        "numbers": result.numbers,
-        "unknown": result.unknown,
+        **{name: getattr(result, name) for name in names},
     }
+
+
+def score_files(asked: Asked, paths: Sequence[Path]) -> None:
+    """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set.
+
+    Raises:
+        DataError: A file has another number of lines.
+    """
+    outputs = [_lines(path, asked.test_set.kept) for path in paths]
+    if len(paths) > 1:
+        _compare(asked, "hyp", paths, outputs)
+        return
+    found = [score(name, outputs[0], asked.test_set.references) for name in asked.metrics]
+    scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
+    lines = [f"{one.name:<6} {one.value:.2f}  ({one.signature})" for one in found]
+    _tell_outputs(asked, "hyp", paths, outputs, scores, lines)
+
+
+def _lines(path: Path, kept: Sequence[bool]) -> list[str]:
+    refuse_known_format(path, "--hyp takes outputs line by line")
+    lines = [line or "" for line in read_lines(path)]
+    if len(lines) == len(kept):
+        return list(compress(lines, kept))
+    if len(lines) != sum(kept):
+        raise DataError(f"{path} has {_counted(len(lines), 'line')}, but there are {_counted(sum(kept), 'reference')}")
+    return lines
+
+
+def _compare(asked: Asked, kind: str, names: Sequence[Path], outputs: list[list[str]]) -> None:
+    """Tells the scores of several outputs, and whether the others differ from the first.
+
+    Args:
+        kind: What `names` are called in JSON.
+        names: Files or runs.
+        outputs: Of each one text for each entry.
+    """
+    compared = [compare(name, outputs, asked.test_set.references) for name in asked.metrics]
+    scores = {
+        one.name: {"values": one.values, "margins": one.margins, "p_values": one.p_values, "signature": one.signature}
+        for one in compared
+    }
+    lines: list[str] = []
+    for one in compared:
+        lines.append(f"{one.name}  ({one.signature})")
+        for name, value, margin, p in zip(names, one.values, one.margins, [None, *one.p_values], strict=True):
+            lines.append(f"  {value:6.2f} ± {margin:.2f}  {name}{_verdict(names[0], p)}")
+    _tell_outputs(asked, kind, names, outputs, scores, lines)
+
+
+def _tell_outputs(
+    asked: Asked,
+    kind: str,
+    names: Sequence[Path],
+    outputs: list[list[str]],
+    scores: dict[str, Any],
+    lines: Sequence[str],
+) -> None:
+    """Tells the sentences, the worst first or those in which the outputs differ most; then the scores."""
+    references = asked.test_set.references
+    if asked.worst or asked.report is not None:
+        chrf = list(zip(*(sentence_chrf(one, references) for one in outputs), strict=True))
+        alone = len(outputs) == 1
+        asked.tell_sentences(
+            sorted(range(len(chrf)), key=lambda row: chrf[row][0] if alone else min(chrf[row]) - max(chrf[row])),
+            headline=lambda row: f"chrF {' and '.join(f'{value:.1f}' for value in chrf[row])}",
+            texts=lambda row: [
+                *((str(name), one[row]) for name, one in zip(names, outputs, strict=True)),
+                ("reference", references[row][0]),
+            ],
+            record=lambda row: {
+                "outputs": [one[row] for one in outputs],
+                "references": references[row],
+                "chrf": list(chrf[row]),
+            },
+        )
+    if asked.as_json:
+        print(json.dumps({kind: list(map(str, names)), "sentences": len(references), "scores": scores}))
+    else:
+        print("\n".join([_counted(len(references), "sentence"), *lines]))
+
+
+def _verdict(first: Path, p: float | None) -> str:
+    if p is None:
+        return ""
+    return f"  differs from {first} (p = {p:.3f})" if p < 0.05 else f"  no clear difference from {first} (p = {p:.3f})"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def score_given(asked: Asked, run: Path, *, checkpoint: str, device: str) -> None:
+    """Tells how probable a run finds the first reference of each source: the loss, and the least probable pairs."""
+    sources, console = asked.test_set.sources, asked.console
+    targets = [references[0] for references in asked.test_set.references]
+    console.say(f"scoring {len(sources):,} pairs with {run}")
+    with importing():
+        from ..engine.device import keep_freed_memory
+        from ..engine.evaluation.forced import force, set_loss
+        from ..engine.evaluation.loss import in_figures
+        from ..engine.translator import Translator
+
+    keep_freed_memory()
+    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
+    bar = console.progress("scoring", len(sources), "pair")
+    scores = force(translator, sources, targets, on_done=bar.update)
+    bar.close()
+    scored = {row: one for row, one in enumerate(scores) if one is not None}
+
+    def record(row: int) -> dict[str, Any]:
+        names = ("log_prob", "tokens", "confidence")
+        return {"given": targets[row], **{name: getattr(scores[row], name, None) for name in names}}
+
+    asked.tell_sentences(
+        sorted(scored, key=lambda row: scored[row].confidence),
+        [row for row, one in enumerate(scores) if one is None],
+        headline=lambda row: f"log-probability {scored[row].log_prob:.1f}, confidence {scored[row].confidence:.2f}",
+        texts=lambda row: [("given", targets[row])],
+        record=record,
+    )
+    loss = set_loss(scores)
+    if asked.as_json:
+        figures = {"loss": loss.loss, "ppl": loss.ppl} if scored else {"loss": None, "ppl": None}
+        named = {"checkpoint": str(translator.checkpoint), "pairs": len(scores), "scored": len(scored)}
+        print(json.dumps(named | figures))
+        return
+    left_out = len(scores) - len(scored)
+    too_long = f"; {left_out:,} longer than the model reads" if left_out else ""
+    print(f"{translator.checkpoint}, {len(scores):,} given translations{too_long}")
+    if scored:
+        print(f"loss   {loss.loss:.4f}  (perplexity {in_figures(loss.ppl, 3)}, {loss.num_tokens:,} pieces)")

@@ -2,19 +2,22 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.reading import Controls
 from ..engine.guard import WRITES_FOLDER
+from ..system.console import Console
+from ..system.errors import UsageError
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus, Pair
-    from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer, Vocabulary
-    from ..system.console import Console
 
 _TICK = 1_000
 """Texts between two looks at the bar."""
@@ -52,11 +55,8 @@ def tokenize(
     """
     del debug
     from ..configs import parse_config
-    from ..data.reading import Controls
     from ..data.tokenizer import Tokenizer
     from ..data.vocabulary_training import build_tokenizer
-    from ..system.console import Console
-    from ..system.errors import UsageError
 
     console = Console()
     paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []], "data": data or []}
@@ -94,8 +94,6 @@ def tokenize(
 
 def _corpus(settings: Any) -> "Corpus":
     """The corpus of both sides; with files of one side only, that side twice."""
-    from dataclasses import replace
-
     from ..data.corpus import open_corpus
 
     data = settings.data
@@ -110,7 +108,7 @@ def _side(corpus: "Corpus", index: int) -> Iterator[str]:
     return (pair[index] for pair in corpus.pairs())
 
 
-def _counted(pairs: Iterator["Pair"], controls: tuple["Controls", "Controls"]) -> Iterator["Pair"]:
+def _counted(pairs: Iterator["Pair"], controls: tuple[Controls, Controls]) -> Iterator["Pair"]:
     """The pairs, the control characters of their sides counted."""
     for pair in pairs:
         for text, side in zip(pair, controls, strict=True):
@@ -119,7 +117,7 @@ def _counted(pairs: Iterator["Pair"], controls: tuple["Controls", "Controls"]) -
         yield pair
 
 
-def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: "Console", then: str) -> Iterator["Pair"]:
+def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: Console, then: str) -> Iterator["Pair"]:
     """The pairs, with a bar while they are read; says what comes after them."""
     bar = console.progress("reading", corpus.count(), corpus.unit)
     for number, pair in enumerate(pairs, start=1):
@@ -132,8 +130,6 @@ def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: "Console", then
 
 def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
     """Size, coverage and pieces per word of each side, and a few segmentations."""
-    from itertools import islice
-
     sides = (("source", tokenizer.src), ("target", tokenizer.tgt))
     kind = "joint" if tokenizer.joint else "separate"
     yield f"vocabulary: {tokenizer.type}, {kind}, " + " + ".join(

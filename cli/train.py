@@ -20,12 +20,15 @@ from ..engine.guard import (
     WRITES_RUN,
     guard_training,
 )
+from ..system.console import Console
+from ..system.errors import DataError, Interrupted, MissingFile, UsageError
+from ..system.interrupts import Interrupts
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
+from .startup import importing
 
 if TYPE_CHECKING:
     from ..configs import RunConfig
     from ..engine.runs.directory import RunDirectory
-    from ..system.console import Console
 
 
 def train(
@@ -122,10 +125,6 @@ def train(
     started = time.monotonic()
     from ..engine.choose import default_run, training_settings
     from ..engine.runs.directory import RunDirectory, refuse_two_tokenizers
-    from ..system.console import Console
-    from ..system.errors import Interrupted, UsageError
-    from ..system.interrupts import Interrupts
-    from .libraries import importing
 
     refuse_two_tokenizers(tokenizer, init_from)
     if dry_run and finish_in is not None:
@@ -138,13 +137,7 @@ def train(
         run=run,
         init_from=init_from,
         data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column, "replay": replay},
-        training={
-            "max_steps": max_steps,
-            "max_time": max_time,
-            "seed": seed,
-            "device": device,
-            "precision": precision,
-        },
+        training={"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision},
         assignments=set_ or [],
         vocabulary_given=tokenizer is not None,
         say=console.say,
@@ -189,11 +182,9 @@ def train(
 
 
 def _describe(
-    settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: "Console"
+    settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: Console
 ) -> None:
     """Says what would be trained, and what it would take."""
-    from .libraries import importing
-
     with importing():
         from ..engine.training.dry_run import dry_run
 
@@ -204,8 +195,6 @@ def _describe(
 @contextmanager
 def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
     """Says of a missing file that the run has been trained with how to name it anew."""
-    from ..system.errors import DataError, MissingFile
-
     try:
         yield
     except MissingFile as error:

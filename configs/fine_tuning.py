@@ -8,9 +8,9 @@ from typing import Any
 from .recipe import max_updates
 
 RATE = 0.1
-"""Of the rates with which the model was trained."""
+"""The learning rates are this share of those with which the model was trained."""
 SHORTER = 2
-"""So many times fewer updates than to learn as many pairs from nothing."""
+"""Updates are this many times fewer than to learn as many pairs from nothing."""
 MIN_UPDATES = 300
 
 _TRAINING: dict[str, Any] = {
@@ -33,11 +33,10 @@ _TRAINING: dict[str, Any] = {
 
 
 def fine_tuning(source: dict[str, Any], pairs: int) -> dict[str, Any]:
-    """The settings with which a run goes on from another one.
+    """The settings with which a run goes on from another one on new pairs.
 
     Args:
         source: The whole settings of that run: its model, its vocabulary and its way of decoding stay.
-        pairs: How many the new data have.
     """
     training = source.get("training", {})
     rates = {name: training[name] * RATE for name in ("learning_rate", "muon_learning_rate") if name in training}

@@ -17,11 +17,11 @@ from .run import RunConfig
 
 _MAX_CONFIG_BYTES = 64_000
 _MOST_PROBLEMS = 10
-"""Lines about one configuration."""
+"""The largest number of lines about one configuration."""
 _LONGEST_VALUE = 60
-"""Characters of a wrong value that are shown."""
+"""The largest number of characters of a wrong value that are shown."""
 _DEEPEST = 20
-"""Brackets in each other; a configuration needs one."""
+"""The largest depth of brackets in brackets; a configuration needs one."""
 Tree = dict[str, Any]
 
 
@@ -32,11 +32,7 @@ def preset_names() -> list[str]:
 
 
 def preset_text(name: str) -> str:
-    """A preset as it is written, with its comments.
-
-    Raises:
-        UsageError: There is none of that name.
-    """
+    """A preset as it is written, with its comments."""
     if name not in preset_names():
         raise _no_preset(name)
     return (resources.files(__package__ or "tfm.configs") / f"{name}.yaml").read_text("utf-8")
@@ -49,13 +45,10 @@ def _no_preset(name: str, more: str = "") -> UsageError:
 
 
 def load_config(name_or_path: str) -> Tree:
-    """Reads a preset by name, or a YAML file.
-
-    Returns:
-        The settings it makes, as nested dictionaries; checked, defaults not filled in.
+    """The settings of a preset or a YAML file: checked, defaults not filled in.
 
     Raises:
-        UsageError: No such preset or file, or anything wrong inside.
+        UsageError: There is no such preset or file, or something is wrong inside.
     """
     if name_or_path in preset_names():
         return _load_tree(preset_text(name_or_path), f"{name_or_path}.yaml")
@@ -96,11 +89,7 @@ def merge(base: Tree, over: Tree) -> Tree:
 
 
 def parse_assignment(assignment: str) -> Tree:
-    """Turns `--set section.key=value` into settings; the value is read as YAML.
-
-    Raises:
-        UsageError: Not of that form, an unknown key, or a value of the wrong type.
-    """
+    """The settings of `--set section.key=value`; the value is read as YAML."""
     from pydantic import ValidationError
 
     key, equals, value = assignment.partition("=")
@@ -266,11 +255,7 @@ def _settings() -> Iterator[tuple[str, str]]:
 
 
 def nearest_setting(name: str) -> str | None:
-    """The setting, with its section, that a name is most like; None if it is like none.
-
-    Args:
-        name: Without a section.
-    """
+    """The setting, with its section, that a name without one is most like; None if it is like none."""
     known = {key: f"{section}.{key}" for section, key in _settings()}
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     return known[near[0]] if near else None

@@ -8,8 +8,6 @@ class Preset:
     """A preset as a user chooses it.
 
     Attributes:
-        name: For `--config`.
-        made_for: The data.
         cost: Time on two CPU cores, as measured (README) or estimated.
         result: What came of it, on sentences never seen; see README and benchmarks/ablations.md.
     """
@@ -34,12 +32,7 @@ PRESETS = (
     Preset("multi30k-best", "the same, if you have an hour more", "50 to 90 min", "41 BLEU; 63 English-French"),
     Preset("multi30k-decoder", "the same, by a decoder-only model", "20 to 26 min", "40 BLEU, English-German"),
     Preset("multi30k-encoder", "vectors of your sentences, from pairs", "14 to 20 min", "95 % find their translation"),
-    Preset(
-        "text-100k",
-        "a language model of some 100,000 lines",
-        "1 h",
-        "perplexity 19 after 10 minutes of it",
-    ),
+    Preset("text-100k", "a language model of some 100,000 lines", "1 h", "perplexity 19 after 10 minutes of it"),
     Preset("scan", "commands to actions, whole words as pieces", "11 min", "99.9 % of SCAN exactly right"),
     Preset("g2p", "letters to phones", "up to 35 min", "73 % of unseen words exactly right"),
     Preset("base", "millions of pairs: the paper's base model", "a GPU", _NOT_MEASURED),

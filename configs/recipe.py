@@ -10,7 +10,7 @@ from typing import Any
 from ..data.size import CorpusSize
 
 UPDATES = 1_900
-"""Largest number of updates for `PAIRS` pairs."""
+"""The largest number of updates for `PAIRS` pairs."""
 PAIRS = 5_000
 GROWTH = 0.55
 """With r times the pairs, there are r ** 0.55 times the updates: 3.1 times for eight times the pairs."""
@@ -19,7 +19,7 @@ BATCH_TOKENS = 2_048
 PIECES_PER_UPDATE = 3_800
 """Target pieces of an update of two such batches, without padding."""
 LONG_LINES = 30
-"""From so many target pieces a line on, batches are smaller."""
+"""With at least this many target pieces a line, batches are smaller."""
 BATCH_TOKENS_OF_LONG_LINES = 1_536
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1_000, 8_000
 PIECES_PER_ROOT = 8
@@ -31,13 +31,7 @@ FEW_EPOCHS = 10
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting that follows from the corpus.
-
-    Attributes:
-        section, key: Which one.
-        value: What it becomes.
-        reason: One line for people.
-    """
+    """A setting that follows from the corpus, and the reason in one line for people."""
 
     section: str
     key: str
@@ -46,12 +40,7 @@ class Choice:
 
 
 def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
-    """The settings for a corpus of up to some 50,000 pairs.
-
-    Args:
-        corpus: How large it is.
-        max_steps: The number of updates, where somebody has asked for one.
-    """
+    """The settings for a corpus of up to some 50,000 pairs; `max_steps` is a number of updates that was asked for."""
     updates = max_steps or max_updates(corpus.pairs)
     pieces, tokens = vocab_size(corpus), batch_tokens(corpus)
     epochs_of_full_batches = updates * PIECES_PER_UPDATE / max(corpus.tgt_pieces, 1)

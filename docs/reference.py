@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer.main
 
-from tfm.cli.main import app
+from tfm.cli.app import app
 from tfm.configs import RunConfig, preset_text
 from tfm.configs.presets import PRESETS
 

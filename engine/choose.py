@@ -1,8 +1,9 @@
-"""From the flags of `tfm train` to the configuration of a run."""
+"""From the flags of `tfm train` to the configuration of a run: a base, and layers over it."""
 
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,9 @@ from .runs.find import RUNS
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
 BY_RECIPE = "pairs"
-"""Preset for small corpora; some of its settings are then chosen by `configs.recipe`."""
+"""Preset for small corpora; `configs.recipe` then chooses some of its settings."""
 PRESETS_BY_SIZE = [(0, BY_RECIPE), (50_000, "pairs-100k"), (300_000, "pairs-1m")]
 """Presets for own data, each after the number of pairs that it begins at."""
-
 TEXT_PRESET = "text-100k"
 """Preset for a language model on own text."""
 ENCODER_PRESET = "multi30k-encoder"
@@ -38,6 +38,7 @@ _NO_DATA: dict[str, Any] = {key: [] for key in (*_DATA_KEYS, "replay", "replay_s
 }
 
 Section = dict[str, Any]
+Say = Callable[[str], None]
 
 
 def training_settings(
@@ -49,47 +50,47 @@ def training_settings(
     training: Section,
     assignments: list[str],
     vocabulary_given: bool = False,
-    say: Callable[[str], None] = lambda text: None,
+    say: Say = lambda text: None,
 ) -> RunConfig:
-    """Lays the flags over a preset, a file, or the run's own configuration.
+    """The settings of a start. Its layers are merged, lowest first, and parsed once.
 
     Args:
-        config: A preset's name or a file.
-        run: The run directory, if named.
-        init_from: The run to start from.
-        data, training: Flags by the name of their key; None where not given.
+        config: A preset's name or a YAML file.
+        data, training: Flags by the name of their key; empty or None where not given.
         assignments: `--set`, which has the last word.
         vocabulary_given: There is a vocabulary already, so that nothing needs to be said of its size.
         say: Hears which preset was chosen for the data, and which settings, and why.
 
     Raises:
-        UsageError: Anything wrong with them.
-        DataError: Data of which the preset depends cannot be read.
+        UsageError: The flags contradict each other, or a setting is wrong.
+        DataError: The preset depends on data that cannot be read.
     """
+    begun = run is not None and RunDirectory(run).has_begun
     data = {key: value for key, value in data.items() if value}
-    if "replay" in data:
-        if init_from is None and not (run and RunDirectory(run).has_begun):
-            raise UsageError("--replay mixes in what an earlier run has learned from: it goes with --init-from")
-        data |= replayed(data["replay"])
-    training = {key: value for key, value in training.items() if value is not None}
     own_data = not data.keys().isdisjoint({"src", "tgt", "data", "text"})
-    if init_from is not None and config is None and not own_data and not (run and RunDirectory(run).has_begun):
+    if "replay" in data:
+        if init_from is None and not begun:
+            raise UsageError("--replay mixes in what an earlier run has learned from: it goes with --init-from")
+        data |= _replayed(data["replay"])
+    if init_from is not None and config is None and not own_data and not begun:
         raise UsageError("--init-from needs something to train on: give --src and --tgt, --data or --text")
-    flags: Section = {"data": data, "training": training}
+    flags: Section = {"data": data, "training": {key: value for key, value in training.items() if value is not None}}
     for assignment in assignments:
         flags = merge(flags, parse_assignment(assignment))
     source = None if init_from is None else _settings_of(init_from)
-    tree, size = _base(config, run, flags["data"] if data else None, source, say)
+
+    base, size = _base(config, run, flags["data"] if data else None, source, say)
     choices = [] if size is None else recipe(size, flags["training"].get("max_steps"))
-    for choice in choices:
-        tree = merge(tree, {choice.section: {choice.key: choice.value}})
+    tree = reduce(merge, ({one.section: {one.key: one.value}} for one in choices), base)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
     if source is not None:
-        tree = _with_sizes_of(tree, source)
-    tree = merge(_with_one_length(tree, flags["training"]), flags)
-    settings = parse_config(tree)
-    if "warmup_steps" not in {**_own_training(config), **flags["training"]}:
+        tree = merge(tree, _sizes_of(source))
+    tree = merge(tree, _one_length(tree.get("training", {}), flags["training"]))
+    settings = parse_config(merge(tree, flags))
+
+    own = base.get("training", {}) if config is not None and config not in preset_names() else {}
+    if "warmup_steps" not in {**own, **flags["training"]}:
         settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
     for choice in choices:
         overruled = getattr(getattr(settings, choice.section), choice.key) != choice.value
@@ -98,12 +99,93 @@ def training_settings(
     return settings
 
 
-def replayed(specs: list[str]) -> Section:
-    """What `--replay` names; for a run, the data that it was trained on, and what their columns are called there.
+def _base(
+    config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Say
+) -> tuple[Section, CorpusSize | None]:
+    """The lowest layer: the first rule that applies gives it. The size of the corpus comes with it for the recipe.
 
-    Raises:
-        UsageError: A run has no pairs to mix in, or its columns have other names than those of other data.
+    Args:
+        data: The section `data` of the flags; None if no flag names data.
+        source: The settings of the run to start from, if there is one.
     """
+    if config is not None:
+        return load_config(config), None
+    if data is None and run is not None and RunDirectory(run).has_begun:
+        return RunDirectory(run).settings(), None
+    if data is None:
+        return load_config(TOY), None
+
+    named = parse_config({"data": data}).data
+    home = default_run(None, named) if run is None and (named.src or named.data or named.text) else run
+    if home is not None and RunDirectory(home).has_come_to_a_checkpoint:  # however its data have grown since
+        return RunDirectory(home).settings(), None
+    if source is not None and source.get("model", {}).get("architecture") != "encoder_only":
+        corpus = open_corpus(named)
+        count = corpus.count()
+        say(
+            f"{count:,} {corpus.unit}s to train on with: model, vocabulary and decoding of the run to start from, low"
+            " learning rates, until validation stops improving; choose otherwise with --config"
+        )
+        return fine_tuning(source, count), None
+    if named.text:
+        say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
+        return load_config(TEXT_PRESET), None
+    if source is not None:
+        say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
+        return load_config(ENCODER_PRESET), None
+
+    corpus = open_corpus(named)
+    pairs = corpus.count()
+    place = bisect([least for least, _ in PRESETS_BY_SIZE], pairs)
+    least, name = PRESETS_BY_SIZE[place - 1]
+    until = f"to {PRESETS_BY_SIZE[place][0]:,}" if place < len(PRESETS_BY_SIZE) else "and more"
+    say(f"{pairs:,} pairs: preset {name} (made for {least:,} {until}); choose another with --config")
+    return load_config(name), measure(corpus) if name == BY_RECIPE else None
+
+
+def _settings_of(init_from: Path) -> Section:
+    run = RunDirectory(init_from)
+    if not run.has_begun:
+        raise ModelError(f"{init_from} is not a run: it has no config.yaml")
+    return run.settings()
+
+
+def _sizes_of(source: Section) -> Section:
+    """The model and the vocabulary to start from. Dropout is left out: the new training decides it."""
+    sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
+    return {"model": sizes, "tokenizer": source.get("tokenizer", {})}
+
+
+def _one_length(training: Section, flags: Section) -> Section:
+    """Removes the length of the layers below where the flags give another one.
+
+    A time or a patience takes the place of a number of steps, and a number of steps that of a time.
+    """
+    if flags.get("max_steps") and not flags.get("max_time"):
+        return {"training": {"max_time": None}}
+    asked = flags.get("max_time") or (flags.get("patience") and not training.get("patience"))
+    if asked or ((training.get("max_time") or training.get("patience")) and "max_steps" not in training):
+        return {"training": {"max_steps": None}}
+    return {}
+
+
+def _with_fitting_warmup(settings: RunConfig, run: Path, say: Say) -> RunConfig:
+    """Shortens a warm-up that the user has not chosen to fit the length that the user has. A run keeps its own."""
+    training, directory = settings.training, RunDirectory(run)
+    warmup, reason = training.warmup_steps, ""
+    if directory.has_come_to_a_checkpoint:
+        warmup = directory.configuration().training.warmup_steps
+    elif training.max_steps and not warmup_fits(training, training.max_steps):
+        warmup, reason = training.max_steps // SHORT, f"there are {training.max_steps:,} in all"
+    elif training.max_time and not can_wait_for_length(training):
+        warmup, reason = PLAN_STEP, f"so many are timed to see what fits {training.max_time}"
+    if reason:
+        say(f"  warm-up of {warmup:,} updates, not {training.warmup_steps:,}: {reason}")
+    return replace(settings, training=replace(training, warmup_steps=warmup))
+
+
+def _replayed(specs: list[str]) -> Section:
+    """The settings that `--replay` gives. A run stands for the data that it was trained on, with their columns."""
     found: Section = {"replay": [], "replay_src": [], "replay_tgt": []}
     default = DataConfig()
     columns: set[tuple[str, str] | None] = set()  # None: as in the new data
@@ -129,96 +211,8 @@ def replayed(specs: list[str]) -> Section:
     return found
 
 
-def _with_one_length(tree: Section, training: Section) -> Section:
-    """Lets a time or a patience that is asked for replace a number of steps that is not; a number replaces a time."""
-    own = tree.get("training", {})
-    if training.get("max_steps") and not training.get("max_time"):
-        return merge(tree, {"training": {"max_time": None}})
-    asked = training.get("max_time") or (training.get("patience") and not own.get("patience"))
-    if asked or ((own.get("max_time") or own.get("patience")) and "max_steps" not in own):
-        return merge(tree, {"training": {"max_steps": None}})
-    return tree
-
-
-def _own_training(config: str | None) -> Section:
-    """What a file of the user's own says of training; nothing if it is a preset."""
-    return {} if config is None or config in preset_names() else load_config(config).get("training", {})
-
-
-def _with_fitting_warmup(settings: RunConfig, run: Path, say: Callable[[str], None]) -> RunConfig:
-    """Lets a warm-up that the user has not chosen give way to the length that the user has. A run keeps its own."""
-    training, directory = settings.training, RunDirectory(run)
-    warmup, reason = training.warmup_steps, ""
-    if directory.has_come_to_a_checkpoint:
-        warmup = directory.configuration().training.warmup_steps
-    elif training.max_steps and not warmup_fits(training, training.max_steps):
-        warmup, reason = training.max_steps // SHORT, f"there are {training.max_steps:,} in all"
-    elif training.max_time and not can_wait_for_length(training):
-        warmup, reason = PLAN_STEP, f"so many are timed to see what fits {training.max_time}"
-    if reason:
-        say(f"  warm-up of {warmup:,} updates, not {training.warmup_steps:,}: {reason}")
-    return replace(settings, training=replace(training, warmup_steps=warmup))
-
-
-def _base(
-    config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Callable[[str], None]
-) -> tuple[Section, CorpusSize | None]:
-    """The preset or file named; else what the run was made with; else the preset for the data, or the toy language.
-
-    A run that has come to a checkpoint keeps its settings, however its data have grown since; what has not may choose
-    anew. `source` is what the run to start from was made with, if there is one. Where further settings are to follow
-    from the corpus, its size comes with them.
-    """
-    if config is not None:
-        return load_config(config), None
-    if data is None:
-        return (RunDirectory(run).settings() if run and RunDirectory(run).has_begun else load_config(TOY)), None
-    named = parse_config({"data": data}).data
-    directory = default_run(None, named) if run is None and (named.src or named.data or named.text) else run
-    if directory is not None and RunDirectory(directory).has_come_to_a_checkpoint:
-        return RunDirectory(directory).settings(), None
-    if source is not None and source.get("model", {}).get("architecture") != "encoder_only":
-        corpus = open_corpus(named)
-        count = corpus.count()
-        say(
-            f"{count:,} {corpus.unit}s to train on with: model, vocabulary and decoding of the run to start from, low"
-            " learning rates, until validation stops improving; choose otherwise with --config"
-        )
-        return fine_tuning(source, count), None
-    if named.text:
-        say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
-        return load_config(TEXT_PRESET), None
-    if source is not None:
-        say(f"the model to start from is a sentence encoder: preset {ENCODER_PRESET}; choose another with --config")
-        return load_config(ENCODER_PRESET), None
-    corpus = open_corpus(named)  # one reading, for the hash and the count; to measure a small corpus takes another
-    name = _preset_for(corpus.count(), say)
-    return load_config(name), measure(corpus) if name == BY_RECIPE else None
-
-
-def _preset_for(pairs: int, say: Callable[[str], None]) -> str:
-    place = bisect([least for least, _ in PRESETS_BY_SIZE], pairs)
-    least, name = PRESETS_BY_SIZE[place - 1]
-    until = f"to {PRESETS_BY_SIZE[place][0]:,}" if place < len(PRESETS_BY_SIZE) else "and more"
-    say(f"{pairs:,} pairs: preset {name} (made for {least:,} {until}); choose another with --config")
-    return name
-
-
-def _settings_of(init_from: Path) -> Section:
-    run = RunDirectory(init_from)
-    if not run.has_begun:
-        raise ModelError(f"{init_from} is not a run: it has no config.yaml")
-    return run.settings()
-
-
-def _with_sizes_of(tree: Section, source: Section) -> Section:
-    """Takes over the model and the vocabulary to start from; dropout alone is a matter of the new training."""
-    sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
-    return merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
-
-
 def default_run(config: str | None, data: DataConfig) -> Path:
-    """The directory if none is named: in `runs/`, after the configuration, or after the first file of data."""
+    """The run directory if none is named: in `runs/`, named after the configuration or the first file of data."""
     if config is not None:
         return RUNS / Path(config).stem
     named = [*data.data, *data.src, *data.text]

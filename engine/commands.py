@@ -49,18 +49,14 @@ def train(
     """Trains a model, or goes on with a run that was stopped; as `tfm train`.
 
     Args:
-        src, tgt, data, dev_src, dev_tgt, dev, text, dev_text: Files and SPECs, one or several.
         config: A preset's name, or a YAML file; else a preset for the data.
         run: The run directory; else one in `runs/`, named after the preset or the data.
         tokenizer: A directory made by `tfm tokenize`.
         init_from: A run to start from.
         replay: Old data, or runs whose data, to mix in.
-        max_steps, max_time, seed: Most updates; most time, such as `20m`; the seed.
+        max_time: Such as `20m`.
         settings: Any others by their names, such as `{"training.learning_rate": 0.001}`.
         reporter: Hears what happens; the terminal if not given.
-
-    Returns:
-        How it ended.
 
     Raises:
         TfmError: As its subclasses in `tfm.system.errors` say.
@@ -120,14 +116,12 @@ def translate(
     It loads the model at each call: whoever translates again and again keeps a `Translator`.
 
     Args:
-        texts: Any strings.
         run: The run directory; may be left out if `runs/` holds exactly one.
         checkpoint: `best`, `last` or a step.
-        beam_size, length_penalty: Of the search; the run's if not given.
+        beam_size, length_penalty: The run's if not given.
         n_best: Alternatives for each text.
         glossary: A file of terms and their translations.
         prefix: What every translation begins with.
-        device: `auto`, `cpu`, `cuda` or `mps`.
 
     Raises:
         TypeError: One text came instead of several, or one of them is no string.
@@ -156,16 +150,13 @@ def evaluate(
     glossary: Named | None = None,
     device: str = "auto",
 ) -> "TestResult":
-    """Translates a test set and scores it; as `tfm evaluate`.
+    """Translates a test set, as `translate` does, and scores it; as `tfm evaluate`.
 
     Args:
         src, tgt, data: The test set; several `tgt` of one `src` are several references of each line.
         run: The run directory; may be left out if `runs/` holds exactly one.
-        checkpoint: `best`, `last` or a step.
         metrics: Of bleu, chrf, ter, exact and wer.
-        beam_size, length_penalty: Of the search; the run's if not given.
         glossary: A file of terms and their translations.
-        device: `auto`, `cpu`, `cuda` or `mps`.
 
     Raises:
         TfmError: As its subclasses in `tfm.system.errors` say.
@@ -195,9 +186,8 @@ def evaluate(
 
 
 def _names(files: Files) -> list[str]:
-    names = [
-        str(one) if isinstance(one, Path) else one for one in ([files] if isinstance(files, str | Path) else files)
-    ]
+    several = [files] if isinstance(files, str | Path) else files
+    names = [str(one) if isinstance(one, Path) else one for one in several]
     check_texts(names, "files")
     return names
 

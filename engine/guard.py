@@ -15,6 +15,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..system.errors import TfmError, UsageError
+from ..system.files import PARTIAL, is_stream, unfinished
+
 if TYPE_CHECKING:
     from ..data.config import DataConfig
 
@@ -23,10 +26,9 @@ EVERYTHING = "**"
 
 @dataclass(frozen=True)
 class Place:
-    """A file, or a folder with files in it.
+    """A file, or a folder with files in it; it need not be there.
 
     Attributes:
-        path: Its name, whether it is there or not.
         inside: Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any
             depth and the folder itself, or none.
     """
@@ -57,7 +59,7 @@ class Writes:
     """Marks an option whose value names something that the command writes.
 
     Attributes:
-        places: From the value and all other options to the files that are written, or replaced.
+        places: From the value and all other options to the files that are written or replaced.
     """
 
     places: Callable[[Path, Given], Iterable[Place]]
@@ -91,7 +93,6 @@ def _of_run(path: Path | str) -> Iterator[Place]:
 
 
 def _of_data_of_run(path: Path) -> Iterator[Place]:
-    from ..system.errors import TfmError
     from .runs.directory import RunDirectory
 
     with suppress(TfmError):  # no run, which the command says in its own words
@@ -114,21 +115,16 @@ def _only_run() -> Path | None:
 
 def file_places(path: Path) -> list[Place]:
     """A file that is written, and the names that it has until it is complete."""
-    from ..system.files import unfinished
-
     return [Place(one) for one in (path, *unfinished(path))]
 
 
 def _written_folder(path: Path, given: Given) -> Iterator[Place]:
-    from ..system.files import unfinished
-
     del given
     return (Place(one, EVERYTHING) for one in (path, *unfinished(Path(os.path.realpath(path)))))
 
 
 def _written_run(path: Path, given: Given) -> Iterator[Place]:
     """A vocabulary that the run has already is read, and stays; so does the configuration of one that goes on."""
-    from ..system.files import PARTIAL
     from .runs.directory import RunDirectory
 
     run, kept, config = RunDirectory(path), given.get("tokenizer"), given.get("config")
@@ -191,16 +187,7 @@ def _flag_of(option: Any) -> str:
 def guard_training(
     run: Path, data: "DataConfig", *, config: str | None, tokenizer: Path | None, init_from: Path | None
 ) -> None:
-    """The same for a training, whose files may be named by settings.
-
-    Args:
-        run: The run directory.
-        data: Names the text.
-        config, tokenizer, init_from: As in `tfm train`.
-
-    Raises:
-        UsageError: The run would overwrite something of it.
-    """
+    """Refuses a training whose run would overwrite what it reads. Its files may be named by settings."""
     read = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN}
     roles: dict[str, list[Reads | Writes]] = {name: [role] for name, role in {**DATA, **read}.items()}
     flags = {name: f"data.{name}" for name in DATA} | {name: f"--{name.replace('_', '-')}" for name in (*read, "run")}
@@ -230,15 +217,9 @@ def _refuse_overwriting(roles: Roles, flags: Mapping[str, str], given: Given) ->
     """Refuses to write what is read, and to write one file twice.
 
     Args:
-        roles: What the options mean, by the names of their parameters.
-        flags: What the options are called.
-        given: Their values; None where there is none.
-
-    Raises:
-        UsageError: Two of them name the same file.
+        roles, flags, given: What the options mean, what they are called, and their values, by the names of their
+            parameters.
     """
-    from ..system.errors import UsageError
-
     written = [*_uses(Writes, roles, flags, given), *_standard_streams("standard output", "standard error")]
     if not written:
         return
@@ -277,8 +258,6 @@ def _standard_streams(*names: str) -> Iterator[_Use]:
 
 def _are_one_stream(one: _Use, other: _Use) -> bool:
     """Whether both are standard streams, one of them perhaps called `/dev/stdout`: that is what the user asked for."""
-    from ..system.files import is_stream
-
     unnamed = [not use.value for use in (one, other)]
     return all(unnamed) or (any(unnamed) and is_stream(Path(one.value or other.value)))
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.command import Completed, Tfm, run_command
 from helpers.forkserver import ForkServer
 
-from tfm.cli.libraries import set_up_libraries
+from tfm.cli.startup import set_up_libraries
 
 pytest_plugins = ["helpers.small_run"]
 

@@ -18,13 +18,7 @@ from ..runs.directory import RunDirectory
 
 @dataclass(frozen=True)
 class TestSet:
-    """What is to be translated, and compared with.
-
-    Attributes:
-        sources: The texts.
-        references: For each of them one or more translations.
-        kept: For each entry of the corpus whether it is among them.
-    """
+    """Sources, and for each of them one or more references; and for each entry of the corpus whether it was kept."""
 
     sources: list[str]
     references: list[list[str]]
@@ -32,7 +26,7 @@ class TestSet:
 
     @property
     def lines(self) -> list[int]:
-        """The number of each text in the corpus, counted from 1."""
+        """The number of each source in the corpus, counted from 1."""
         return [number for number, kept in enumerate(self.kept, start=1) if kept]
 
 
@@ -52,12 +46,8 @@ def read_test_set(
     each line. The lines of a `.tsv` are references with tabs between them. What is blank is no reference.
 
     Args:
-        src, tgt: Files, line by line.
-        data: Or pairs, in the notation of `--data`.
-        run: What is not in `columns` is called as in its training data.
-        columns: Of `data`.
-        console: Hears what was recognised.
-        sources_count: Whether a line needs a source.
+        run: The columns of its training data are those of `data`, as far as `columns` does not name them.
+        sources_count: Whether an entry needs a source.
 
     Raises:
         UsageError: The files are not given, or do not match.
@@ -115,13 +105,10 @@ def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> It
 
 
 def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
-    """At most so many pairs of a run's validation set, evenly spaced; none where it is gone.
+    """At most `count` pairs of a run's validation set, evenly spaced; none if it is gone.
 
     Args:
-        run: Its directory.
-        count: How many at most.
-        say: Hears why there are none.
-        without: What is not done then.
+        say: Hears why there are none, after `without`, which says what is then not done.
     """
     try:
         settings = run.configuration()

@@ -13,8 +13,8 @@ import typer
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, write_lines
 
 from tfm import engine as api
+from tfm.cli.app import COMMANDS, app, command_function
 from tfm.cli.attention import WRITES_ATTENTION
-from tfm.cli.main import app
 from tfm.data.config import DataConfig
 from tfm.engine import guard
 from tfm.engine.guard import Reads, Writes, guarded
@@ -31,14 +31,13 @@ HELD = b"what is not to be lost\n"
 
 def parameters() -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """Command, name of the parameter, its flag, and its annotation: the type, then the rest."""
-    for command in app.registered_commands:
-        assert command.callback is not None
-        for name, parameter in signature(command.callback).parameters.items():
+    for command in COMMANDS:
+        for name, parameter in signature(command_function(command)).parameters.items():
             kind, *rest = get_args(parameter.annotation)
             option = next(one for one in rest if isinstance(one, typer.models.ParameterInfo))
             names = [option.default, *(option.param_decls or ())]
             flags = [one for one in names if isinstance(one, str) and one.startswith("--")]
-            yield command.callback.__name__, name, flags[0] if flags else "--" + name.replace("_", "-"), (kind, *rest)
+            yield command, name, flags[0] if flags else "--" + name.replace("_", "-"), (kind, *rest)
 
 
 def test_every_option_that_is_no_number_says_what_it_names() -> None:

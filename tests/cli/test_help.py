@@ -12,23 +12,9 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of
 
-from tfm.cli.libraries import importing
+from tfm.cli.app import COMMANDS
 from tfm.cli.main import main
-
-COMMANDS = [
-    "data",
-    "tokenize",
-    "train",
-    "translate",
-    "generate",
-    "embed",
-    "evaluate",
-    "check",
-    "explain",
-    "info",
-    "export",
-    "presets",
-]
+from tfm.cli.startup import importing
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, Tfm, error_of, write_lines
 
-from tfm.cli.translate import _work_of
+from tfm.cli.translations import work_of
 
 ODD_LINES = [
     "one two",
@@ -317,8 +317,8 @@ def test_what_identifies_the_work_is_what_the_weights_hold(tmp_path: Path) -> No
     found: set[str] = set()
     for weights in ("first", "second"):  # a run trained anew, to the same step
         manifest.write_text(weights)
-        found.add(_work_of(manifest, source, None))
-    assert len(found) == 2 and _work_of(manifest, source, None) in found
+        found.add(work_of(manifest, source, None))
+    assert len(found) == 2 and work_of(manifest, source, None) in found
 
 
 def test_a_closed_stdin_is_an_empty_one(tiny_run: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from helpers.documents import commands
 
-from tfm.cli.main import app
+from tfm.cli.app import app
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 TFM: Any = typer.main.get_command(app)

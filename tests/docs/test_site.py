@@ -14,7 +14,7 @@ import pytest
 import typer.main
 from lxml import html
 
-from tfm.cli.main import app
+from tfm.cli.app import app
 from tfm.configs import RunConfig
 from tfm.configs.presets import PRESETS
 

@@ -246,6 +246,26 @@ def test_flags_and_assignments_lie_over_the_preset(choose: Chooser) -> None:
     assert settings.model.num_encoder_layers == 4
 
 
+def test_each_layer_lies_over_those_below_it(choose: Chooser, tmp_path: Path) -> None:
+    choose.write(500)
+    base = parse_config(load_config("pairs"))
+    measured = choose()
+    assert measured.tokenizer.vocab_size != base.tokenizer.vocab_size, "the recipe over the base"
+    toy = parse_config(load_config("toy")).data
+    own = choose(config="toy").data
+    assert toy.data and toy.dev and (own.data, own.dev, own.src) == ([], [], choose.files["src"]), "data over the base"
+    start_run(tmp_path / "source", choose("model.d_model=64", "model.dropout=0.45", config="toy", data={}))
+    onward = {"init_from": tmp_path / "source", "config": "multi30k"}
+    sized, preset = choose(**onward), parse_config(load_config("multi30k"))
+    assert (sized.model.d_model, sized.model.dropout) == (64, preset.model.dropout), "sizes over the base"
+    timed = choose(training={"max_time": "8h"}).training
+    assert measured.training.max_steps and timed.max_steps is None, "one length over the recipe"
+    both = choose("training.max_steps=70", training={"max_time": "8h"}).training
+    assert (both.max_steps, both.max_time) == (70, "8h"), "flags over one length"
+    assert choose("model.d_model=96", **onward).model.d_model == 96, "flags over sizes"
+    assert choose("training.seed=5", training={"seed": 4}).training.seed == 5, "--set over other flags"
+
+
 def test_a_table_is_counted_with_the_columns_named(tmp_path: Path, choose: Chooser) -> None:
     write_lines(tmp_path / "t.csv", ["a,b,c", *["1,2,3"] * 12_000])
     choose("data.src_column=a", "data.tgt_column=c", data={"data": [str(tmp_path / "t.csv")]})

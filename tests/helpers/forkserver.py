@@ -325,7 +325,8 @@ def _status(pid: int, seconds: float) -> int | None:
 
 
 def _main() -> None:
-    from tfm.cli.libraries import set_up_libraries
+    from tfm.cli.app import COMMANDS
+    from tfm.cli.startup import set_up_libraries
 
     set_up_libraries()
     for module in (
@@ -339,6 +340,7 @@ def _main() -> None:
         "tfm.cli.__main__",
         "tfm.cli.lines",
         "tfm.cli.main",
+        *(f"tfm.cli.{command}" for command in COMMANDS),
         "tfm.engine.choose",
         "tfm.configs.loader",
         "tfm.data.store",

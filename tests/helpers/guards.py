@@ -256,10 +256,10 @@ GUARDS = [
     ),
     Guard(
         "nothing is written to a closed standard output without a word",
-        "cli/streams.py",
+        "cli/startup.py",
         "(os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)",
         "(os.O_RDONLY, os.O_RDWR, os.O_WRONLY)",
-        "tests/cli/test_streams.py::test_output_that_cannot_be_written_is_an_error",
+        "tests/cli/test_startup.py::test_output_that_cannot_be_written_is_an_error",
     ),
     Guard(
         "a signal is not raised in the midst of an import",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.cli.libraries import set_up_libraries
+from tfm.cli.startup import set_up_libraries
 from tfm.data.encoding import encode_pairs
 from tfm.data.tokenizer import Tokenizer
 from tfm.system import cores as cores_module
@@ -22,7 +22,7 @@ class Linux:
         monkeypatch.setattr(cores_module, "GROUPS", folder / "cgroup")
         monkeypatch.setattr(cores_module, "OWN_GROUPS", folder / "own")
         monkeypatch.setattr(cores_module, "allowed_cores", lambda: 8)
-        monkeypatch.setattr("tfm.cli.libraries.allowed_cores", lambda: 8)
+        monkeypatch.setattr("tfm.cli.startup.allowed_cores", lambda: 8)
 
     def own_groups(self, text: str) -> None:
         (self.folder / "own").write_text(text)

@@ -1,6 +1,7 @@
-"""Texts as arguments: a dash at the beginning, several lines, a file's name."""
+"""The group of commands, and texts as arguments: a dash at the beginning, several lines, a file's name."""
 
 import json
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from tfm.cli.arguments import TextCommand, lines_of, refuse_file_names
+from tfm.cli.app import COMMANDS, TextCommand, command_function
+from tfm.cli.lines import lines_of, refuse_file_names
 from tfm.system.errors import UsageError
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_lists_each_command_by_the_first_line_of_its_own(command: str) -> None:
+    first = cleandoc(command_function(command).__doc__ or "").split("\n\n")[0]
+    assert COMMANDS[command] == " ".join(first.split())
+
+
+def test_only_the_module_of_the_command_called_is_imported(installed: Tfm) -> None:
+    for arguments, expected in ((["--help"], set()), (["trian"], set()), (["info", "--help"], {"tfm.cli.info"})):
+        said = installed(*arguments, env={"PYTHONVERBOSE": "1"}).stderr.decode()
+        assert {f"tfm.cli.{name}" for name in COMMANDS if f"import 'tfm.cli.{name}'" in said} == expected
+    assert "import 'tfm.cli.app'" in said
 
 
 def parsed(*arguments: str) -> tuple[list[str], str, bool, str]:

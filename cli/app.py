@@ -1,0 +1,158 @@
+"""The `tfm` command: a group of commands, each in a module of its name, which is imported when it is called.
+
+So `tfm --help` waits for typer alone, and a command for no other.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+EXIT_USAGE = 2
+COMMANDS = {
+    "data": "Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.",
+    "tokenize": "Build a vocabulary from text, or look at one.",
+    "train": "Train a translator, a language model or a sentence encoder; the same command continues a run that was"
+    " stopped.",
+    "translate": "Translate sentences, a file, or standard input.",
+    "generate": "Continue texts with a language model, one line for each.",
+    "embed": "Turn sentences into vectors with a sentence encoder, one vector for each line.",
+    "evaluate": "Score a run on a test set, or outputs that you have.",
+    "check": "Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.",
+    "explain": "Write a page that walks through one forward pass of your model, number by number.",
+    "info": "Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help.",
+    "export": "Write a run for CTranslate2, which translates with it faster and without tfm.",
+    "presets": "List the presets: what each is for, what it takes on two CPU cores, what came of it.",
+}
+"""Each command with the first line of its help."""
+
+
+def command_function(name: str) -> Callable[..., None]:
+    """The function of a command."""
+    return getattr(import_module(f".{name}", __package__), name)
+
+
+@cache
+def _command(name: str) -> TyperCommand:
+    from ..engine.guard import guarded
+
+    function = command_function(name)
+    for annotation in function.__annotations__.values():
+        for option in getattr(annotation, "__metadata__", ()):
+            if hasattr(option, "readable"):
+                option.readable = False  # whether a file can be read is said by what reads it, in words of its own
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(cls=TextCommand)(guarded(function))
+    command: Any = typer.main.get_command(alone)
+    return command
+
+
+class _Commands(Mapping[str, TyperCommand]):
+    """The commands by their names."""
+
+    def __getitem__(self, name: str) -> TyperCommand:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The group of `COMMANDS`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        lazy: Any = _Commands()
+        self.commands = lazy
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of `COMMANDS`."""
+        del ctx
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Lists them, as any group does, but from `COMMANDS`: no module is imported."""
+        del ctx
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        short = {name: TyperCommand(name, help=line).get_short_help_str(limit) for name, line in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(list(short.items()))
+
+
+class TextCommand(TyperCommand):
+    """A command that takes an argument such as `- the cat sleeps` as a text, for no option has a space in its name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses a second `--run`, of which click would take the last without a word."""
+        args = self._with_texts_last(args)
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        runs = sum(option.name == "run" and not getattr(option, "multiple", False) for option in given)
+        if runs > 1:
+            raise typer.BadParameter(f"tfm {self.name} takes one run, but --run is given {runs} times.", ctx)
+        return super().parse_args(ctx, args)
+
+    def _with_texts_last(self, args: list[str]) -> list[str]:
+        """The same arguments with the texts behind `--`, where nothing is taken for an option."""
+        flags = {name: getattr(option, "is_flag", False) for option in self.params for name in option.opts}
+        options, texts = list[str](), list[str]()
+        left = iter(args)
+        for arg in left:
+            if arg == "--":
+                texts += left
+            elif flags.get(arg) is False and arg.startswith("-"):
+                value = next(left, None)
+                if value is None:  # which is told
+                    return args
+                options += [arg, value]
+            elif not arg.startswith("-") or arg == "-" or _is_text(arg, flags):
+                texts.append(arg)
+            else:
+                options.append(arg)
+        return [*options, "--", *texts] if texts else args
+
+
+def _is_text(arg: str, options: Container[str]) -> bool:
+    """Whether an argument that begins with a dash is none of `--name=a value` and `-nvalue`."""
+    return bool(re.search(r"\s", arg)) and arg.partition("=")[0] not in options and arg[:2] not in options
+
+
+app = typer.Typer(
+    cls=_Group,
+    help="Train your own Transformer from text files: a translator, a language model, a sentence encoder.",
+    epilog="Begin with `tfm train`: without any option it trains a built-in toy language in about two minutes.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        print(f"tfm {metadata.version('tfm')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train your own Transformer translator from two text files, and translate with it."""
+    del version
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(EXIT_USAGE)
