@@ -1,4 +1,4 @@
-"""Questions put to a model by changing it a little, or by reading it too early."""
+"""Experiments: a model with a head switched off, and a model read after each layer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,11 +13,9 @@ from .trace import attention_modules
 
 @dataclass(frozen=True)
 class WithoutHead:
-    """What a model does when one head gives zeros.
+    """The model while one head of an attention, counted from 0, gives zeros.
 
     Attributes:
-        module: The attention whose head it is.
-        head: Counted from 0.
         log_probs: Of the tokens of the output that the whole model found, each given those before.
         output: The token ids that greedy search finds now, without eos.
     """
@@ -48,8 +46,7 @@ def without_each_head(
     """Switches off each head of each attention in turn.
 
     Args:
-        model: As it is.
-        log_probs: Computes those of a fixed output with the model, (T,).
+        log_probs: Computes the log-probabilities (T,) of a fixed output with the model.
         output: Searches for an output with the model.
     """
     found: list[WithoutHead] = []
@@ -61,8 +58,8 @@ def without_each_head(
 
 
 def early_logits(hidden: Tensor, norm: nn.Module, output_layer: nn.Module) -> Tensor:
-    """What a layer would say if it were the last one: its output (T, D) through the output layer, (T, V).
+    """The logits (T, V) if a layer were the last one: its output (T, D) through the output layer.
 
-    With pre-norm the stack's last LayerNorm comes between; with post-norm that is nothing at all.
+    With pre-norm the stack's last LayerNorm comes between; with post-norm `norm` does nothing.
     """
     return output_layer(norm(hidden))

@@ -1,4 +1,4 @@
-"""Searches, watched. They run as ever, over a step that computes everything anew with the plain model."""
+"""Searches, watched: they run unchanged, over a step that computes everything anew with the plain model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,10 +31,8 @@ class Extension:
     """A hypothesis that a search looked at: another one, and one more token.
 
     Attributes:
-        parent: Number of the other one, in the order of the list; None for what begins with bos alone.
-        token: The last token.
-        log_prob: Of this token, given those before.
-        total: Of the whole hypothesis.
+        parent: Number of the other one, in the order of the list; None at the first position.
+        log_prob: Of this token, given those before; `total` is that of the whole hypothesis.
         position: Of the token, counted from 0.
         fate: `kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left.
     """
@@ -64,13 +62,7 @@ class PlainState:
 
 
 class WatchedStep:
-    """A `Step` that computes the whole sequence anew with the plain model, and writes down what a search makes of it.
-
-    Args:
-        predict: The model.
-        search: Whose step it is.
-        task: Of one sentence.
-    """
+    """A `Step` of a search for one sentence, which computes the whole sequence anew and writes down what is kept."""
 
     def __init__(self, predict: Predict, search: Search, task: Task) -> None:
         self._predict, self._size, self._task = predict, search.rows, task
@@ -93,9 +85,7 @@ class WatchedStep:
         return logits
 
     def _possible(self, log_probs: Tensor, position: int, ids: Tensor) -> Tensor:
-        """Log-probabilities (R, V) without what the search leaves out: it takes a beginning that is given, does not
-        repeat itself if it must not, and ends at its limit.
-        """
+        """Log-probabilities (R, V) as the search changes them: by a given beginning, repetitions and its limit."""
         if position < self._task.longest_prefix:
             log_probs = force_prefixes(log_probs, position, [0], self._task.prefixes)
         if self._no_repeat_ngram_size:
@@ -106,8 +96,8 @@ class WatchedStep:
     def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
         """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
 
-        A beam has as many rows as ever where fewer beginnings are possible, in a prefix that is given, say: only those
-        that are possible are written down.
+        A beam has `size` rows even where fewer beginnings are possible, as in a given prefix: only possible ones are
+        written down.
         """
         moved = list(range(len(tokens))) if moved is None else moved
         rows = list(zip(moved, tokens, strict=True))
@@ -154,14 +144,9 @@ class WatchedStep:
 def watch(search: Search, predict: Predict, task: Task) -> tuple[list[Hypothesis], list[Extension]]:
     """Searches for the output of one sentence.
 
-    Args:
-        search: `Greedy`, `Beam` or `Sample`.
-        predict: The model.
-        task: Of one sentence.
-
     Returns:
-        The hypotheses, as the search gives them, and what it looked at on the way: in each step the likeliest
-        extensions, as many as a beam of the same size looks at.
+        The hypotheses, as the search gives them, and in each step the likeliest extensions, as many as a beam of the
+        same size looks at.
     """
     step = WatchedStep(predict, search, task)
     hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]
