@@ -12,15 +12,7 @@ COMMENT = "machine translation, not reviewed"
 
 
 class PoDocument:
-    """Fills messages without a translation, and those whose translation is fuzzy.
-
-    Args:
-        path: A `.po` file, or a `.pot`.
-        config: Not needed: the format has one source and one target.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """Fills messages without a translation, and those whose translation is fuzzy."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         del config
