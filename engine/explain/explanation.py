@@ -27,7 +27,7 @@ from ..runs.checkpoint import checkpoint_step
 from ..runs.directory import RunDirectory
 from ..runs.load import TrainedRun
 from ..runs.weights import load_model
-from .probes import early_logits, without_each_head
+from .probes import WithoutHead, early_logits, without_each_head
 from .searches import Predict, watch
 from .stations import Station
 from .trace import Arrays, encoder_output, trace
@@ -134,7 +134,7 @@ class Explanation:
     greedy: Output | None = None
     samples: list[Output] = field(default_factory=list)
     beam: dict[str, Any] = field(default_factory=dict)
-    heads_off: list[dict[str, Any]] = field(default_factory=list)
+    heads_off: list[WithoutHead] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     prefix: int = 0
     at_limit: bool = False
@@ -177,17 +177,8 @@ def explain(
     best = watch(search, subject.predict, task)[0][0]
     tgt_in = subject.target(best.ids)
     arrays = trace(subject.model, lambda: subject.model(subject.src, tgt_in))
-    axes = subject.axes(best.ids)
-    sizes = Sizes(
-        subject.model.config,
-        {name: len(pieces) for name, pieces in axes.items()},
-        subject.model.output_layer.out_features,
-        with_checkpoints,
-        text_only,
-    )
-    found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
-    found.stations, found.prefix = stations(sizes), len(subject.prefix)
-    found.at_limit = len(best.ids) + 1 == task.first_limit
+    found = _begun(run, loaded, reading, subject.axes(best.ids), arrays, with_checkpoints)
+    found.prefix, found.at_limit = len(subject.prefix), len(best.ids) + 1 == task.first_limit
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
     found.output, found.search = subject.output(best), _in_words(search)
     found.steps = [*_steps(found, subject, best.ids)]
@@ -195,18 +186,9 @@ def explain(
     found.samples = [subject.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
     found.beam = _beam(search, subject, task)
     on_done("switching heads off")
-    found.heads_off = [
-        {
-            "module": one.module,
-            "head": one.head,
-            "log_prob": sum(one.log_probs),
-            "log_probs": one.log_probs,
-            "text": reading.decode(one.output),
-        }
-        for one in without_each_head(
-            subject.model, lambda: subject.log_probs(best.ids), lambda: subject.greedily(task).ids
-        )
-    ]
+    found.heads_off = without_each_head(
+        subject.model, lambda: subject.log_probs(best.ids), lambda: subject.greedy_text(task)
+    )
     if with_checkpoints:
         for path in run.sound_checkpoints()[0]:
             on_done(f"looking at {path.name}")
@@ -321,10 +303,10 @@ class Subject:
             found.score,
         )
 
-    def greedily(self, task: Task) -> Hypothesis:
+    def greedy_text(self, task: Task) -> str:
         """The output of greedy search, by the model arranged for decoding."""
         fast = arrange(self.model, self.forbidden)
-        return Greedy()(fast, begin(fast, self.src), task)[0][0]
+        return self.reading.decode(Greedy()(fast, begin(fast, self.src), task)[0][0].ids)
 
     def axes(self, ids: Sequence[int]) -> dict[str, list[Piece]]:
         """The pieces of each axis."""
@@ -335,8 +317,6 @@ class Subject:
 
 def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, reading: Reading) -> Explanation:
     src = torch.from_numpy(pad_sources([reading.ids])).to(next(model.parameters()).device)
-    axes = {"src": [reading.src_piece(token) for token in src[0].tolist()]}
-    sizes = Sizes(model.config, {"src": len(axes["src"])}, model.output_layer.out_features)
     vector: list[Tensor] = []
 
     def embed() -> Tensor:
@@ -346,9 +326,22 @@ def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, 
     arrays = trace(model, embed)
     hidden = encoder_output(arrays, model.config.num_encoder_layers)
     arrays |= {"sentence.mean": hidden.mean(dim=0, keepdim=True), "sentence.vector": vector[0].float().cpu()}
-    found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
-    found.stations = stations(sizes)
-    return found
+    return _begun(run, loaded, reading, {"src": [reading.src_piece(token) for token in src[0].tolist()]}, arrays)
+
+
+def _begun(
+    run: RunDirectory,
+    loaded: TrainedRun,
+    reading: Reading,
+    axes: dict[str, list[Piece]],
+    arrays: Arrays,
+    with_checkpoints: bool = False,
+) -> Explanation:
+    """The walk, and nothing beside it."""
+    lengths = {name: len(pieces) for name, pieces in axes.items()}
+    vocabulary = loaded.model.output_layer.out_features
+    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.text_only)
+    return Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays, stations(sizes))
 
 
 def _in_words(search: Greedy | Beam) -> str:
@@ -409,5 +402,4 @@ def _snapshot(found: Explanation, path: Path, subject: Subject, ids: Sequence[in
     modules = [shown.format(layer=layer) for layer in range(found.sizes.layers(shown))]
     for name in modules:
         found.arrays[f"checkpoints.{step}.{name}"] = maps[name][0][0].float().cpu()
-    text = subject.reading.decode(other.greedily(task).ids)
-    return Snapshot(step, text, log_probs.exp().tolist(), modules)
+    return Snapshot(step, other.greedy_text(task), log_probs.exp().tolist(), modules)

@@ -16,14 +16,15 @@ class WithoutHead:
     """The model while one head of an attention, counted from 0, gives zeros.
 
     Attributes:
-        log_probs: Of the tokens of the output that the whole model found, each given those before.
-        output: The token ids that greedy search finds now, without eos.
+        log_prob: Of the output that the whole model found; `log_probs` are those of its pieces, given those before.
+        text: The text that greedy search finds now.
     """
 
     module: str
     head: int
+    log_prob: float
     log_probs: list[float]
-    output: list[int]
+    text: str
 
 
 @contextmanager
@@ -41,19 +42,19 @@ def head_off(attention: MultiHeadAttention, head: int) -> Iterator[None]:
 
 
 def without_each_head(
-    model: nn.Module, log_probs: Callable[[], Tensor], output: Callable[[], list[int]]
+    model: nn.Module, log_probs: Callable[[], Tensor], search: Callable[[], str]
 ) -> list[WithoutHead]:
-    """Switches off each head of each attention in turn.
+    """Switches off each head of each attention in turn, and calls both functions, which use the model.
 
     Args:
-        log_probs: Computes the log-probabilities (T,) of a fixed output with the model.
-        output: Searches for an output with the model.
+        log_probs: Computes the log-probabilities (T,) of a fixed output.
     """
     found: list[WithoutHead] = []
     for name, attention in attention_modules(model).items():
         for head in range(attention.num_heads):
             with head_off(attention, head):
-                found.append(WithoutHead(name, head, log_probs().tolist(), output()))
+                each = log_probs().tolist()
+                found.append(WithoutHead(name, head, sum(each), each, search()))
     return found
 
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -256,18 +255,18 @@ def _choice(found: Explanation) -> Question:
 
 
 def _head(found: Explanation) -> Question:
-    least: dict[str, Any] = min(found.heads_off, key=lambda one: one["log_prob"])
-    changed = sum(one["text"] != (found.greedy.text if found.greedy else "") for one in found.heads_off)
-    stack, _, number, attention = least["module"].split(".")
+    least = min(found.heads_off, key=lambda one: one.log_prob)
+    changed = sum(one.text != (found.greedy.text if found.greedy else "") for one in found.heads_off)
+    stack, _, number, attention = least.module.split(".")
     layer, kind = int(number), attention.replace("_attn", "-attention")
-    where = f"head {least['head'] + 1} of {kind} in layer {layer + 1} of the {stack}"
-    text = _quoted(least["text"]) if least["text"] else "nothing"
+    where = f"head {least.head + 1} of {kind} in layer {layer + 1} of the {stack}"
+    text = _quoted(least.text) if least.text else "nothing"
     return Question(
         "heads-off",
         "Which head does this sentence need most?",
-        f"Without {where} the output's log-probability is {least['log_prob']:.2f}, and greedy search writes {text}."
+        f"Without {where} the output's log-probability is {least.log_prob:.2f}, and greedy search writes {text}."
         f" {changed} of {len(found.heads_off)} heads change the text.",
-        {"layer": layer, "head": least["head"]},
+        {"layer": layer, "head": least.head},
     )
 
 

@@ -1,6 +1,6 @@
 """Searches, watched: they run unchanged, over a step that computes everything anew with the plain model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,7 +75,8 @@ class WatchedStep:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
         assert isinstance(state, PlainState)
         if position:
-            self._note_kept(last.tolist(), position - 1, state.moved)
+            rows = state.moved or range(last.size(0))
+            self._note_kept(list(zip(rows, last.tolist(), strict=True)), position - 1)
         else:
             self._rows = [None] * last.size(0)
         state.moved = None
@@ -93,20 +94,16 @@ class WatchedStep:
         at_limit = torch.full((log_probs.size(0),), position + 1 >= self._task.first_limit, device=log_probs.device)
         return force_eos(log_probs, at_limit, self._task.eos_id)
 
-    def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
+    def _note_kept(self, rows: list[tuple[int, int]], position: int) -> None:
         """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
 
         A beam has `size` rows even where fewer beginnings are possible, as in a given prefix: only possible ones are
         written down.
         """
-        moved = list(range(len(tokens))) if moved is None else moved
-        rows = list(zip(moved, tokens, strict=True))
-        kept = [(row, token) for row, token in rows if self._is_possible(row, token)]
+        possible = [row != _IMPOSSIBLE_ROW for row in self._rows]
+        kept = [each for each in rows if possible[each[0]] and self._log_probs[each].item() > IMPOSSIBLE]
         numbers = self._note(position, kept)
         self._rows = [numbers.get(each, _IMPOSSIBLE_ROW) for each in rows]
-
-    def _is_possible(self, row: int, token: int) -> bool:
-        return self._rows[row] != _IMPOSSIBLE_ROW and self._log_probs[row, token].item() > IMPOSSIBLE
 
     def _note(self, position: int, kept: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""

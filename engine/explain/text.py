@@ -148,8 +148,8 @@ class _Writer:
         more = ".." if len(columns) > COLUMNS else ""
         yield f"  {view.label}"
         yield " " * 14 + "".join(f"{piece.text[:8]:>9}" for piece in columns[:COLUMNS]) + more
-        if view.rows == "tgt" and view.columns == "src":  # what the step writes says more than what it has read
-            rows = self._found.written
+        if view.rows == "tgt" and view.columns == "src":
+            rows = self._found.written  # a step of cross-attention is named by the piece that it writes
         for i, piece in enumerate(rows):
             mark = ">" if i == self._position(view.rows) else " "
             cells = "".join(f"{x:9.2f}" for x in array[i, :COLUMNS].tolist())
@@ -183,8 +183,8 @@ class _Writer:
 
     def _heads_off(self) -> Iterator[str]:
         assert self._found.output is not None
-        for one in sorted(self._found.heads_off, key=lambda one: one["log_prob"])[:LISTED]:
-            change = one["log_prob"] - self._found.output.log_prob
-            stack, _, layer, kind = one["module"].split(".")
-            name = f"{stack} layer {int(layer) + 1}, {kind.removesuffix('_attn')}-attention, head {one['head'] + 1}"
-            yield f"  without {name}: log P {change:+.2f}; greedy search writes: {one['text'] or 'nothing'}"
+        for one in sorted(self._found.heads_off, key=lambda one: one.log_prob)[:LISTED]:
+            change = one.log_prob - self._found.output.log_prob
+            stack, _, layer, kind = one.module.split(".")
+            name = f"{stack} layer {int(layer) + 1}, {kind.removesuffix('_attn')}-attention, head {one.head + 1}"
+            yield f"  without {name}: log P {change:+.2f}; greedy search writes: {one.text or 'nothing'}"
