@@ -1,4 +1,4 @@
-"""Documents that are translated in place: what is empty is filled in, all else stays as it is.
+"""Documents that are translated in place: empty places are filled in, all else stays as it is.
 
 A new format is a module with a class that is a `Document`, and one line in `DOCUMENTS`. Each class opens a file with
 settings, which may name its columns or languages. It raises a DataError if the file cannot be read.

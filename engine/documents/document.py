@@ -61,7 +61,7 @@ class Document(Protocol):
     remark: str
 
     def save(self, stream: IO[bytes]) -> None:
-        """Writes the whole file, with what has been filled in."""
+        """Writes the whole file, with the translations that have been filled in."""
         ...
 
 

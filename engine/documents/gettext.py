@@ -74,4 +74,6 @@ def _mark(message: Any) -> None:
         message.flags.append("fuzzy")
     if COMMENT not in message.tcomment.splitlines():
         message.tcomment = f"{message.tcomment}\n{COMMENT}".strip("\n")
-    message.previous_msgid = message.previous_msgid_plural = message.previous_msgctxt = None  # of what was there before
+    message.previous_msgid = message.previous_msgid_plural = message.previous_msgctxt = (
+        None  # they belong to the replaced translation
+    )

@@ -1,4 +1,4 @@
-"""Everything that is shown of one forward pass: of one model, on one sentence."""
+"""One forward pass of one model on one sentence, with everything that is shown of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -267,7 +267,7 @@ class Subject:
 
     @property
     def predict(self) -> Predict:
-        """The model as a search sees it, computing everything anew at each step; pieces that no text has are out."""
+        """The logits of the next tokens, computed anew at each step; pieces that no text has are -inf."""
         model, src = self.model, self.src
         if isinstance(model, Transformer):
             memory, mask = model.encode(src), model.src_mask(src)
@@ -282,12 +282,12 @@ class Subject:
         return logits.index_fill(-1, torch.tensor(self.forbidden, device=logits.device), float("-inf"))
 
     def log_probs(self, ids: Sequence[int]) -> Tensor:
-        """Of the pieces of an output and of its end, (T,)."""
+        """Log-probabilities (T,) of the pieces of an output and of its end."""
         logits, written = self._forced(ids)
         return logits.log_softmax(dim=-1).gather(1, written)[:, 0]
 
     def _forced(self, ids: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The logits (T, V) of an output that is given, and its tokens, the end included, (T, 1)."""
+        """The logits (T, V) of a given output, and its tokens with the end, (T, 1)."""
         logits = self.allowed(self.model(self.src, self.target(ids)))[0]
         return logits, torch.tensor([*ids, EOS_ID], device=self.device)[:, None]
 

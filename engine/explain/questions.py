@@ -1,4 +1,4 @@
-"""A question at some stations of the walk, and the answer that this model gives on this sentence."""
+"""Questions at some stations of the walk, answered from the numbers of this forward pass."""
 
 import math
 import re

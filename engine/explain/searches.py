@@ -23,7 +23,7 @@ from ...seq2seq.decoding.search import (
 _IMPOSSIBLE_ROW = -1
 """Stands for an extension that does not exist."""
 Predict = Callable[[Tensor], Tensor]
-"""The logits (R, V) of what follows after rows of tokens (R, T), bos included."""
+"""From rows of tokens (R, T), bos included, to the logits (R, V) of the next ones."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PlainState:
     def __init__(self, device: torch.device | None = None) -> None:
         self.ids = torch.empty(1, 0, dtype=torch.long, device=device)  # (R, T)
         self.moved: list[int] | None = None
-        """Since the last step: which row each row was."""
+        """The former number of each row, if rows were moved since the last step."""
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i becomes what row `rows[i]` was."""
@@ -62,7 +62,7 @@ class PlainState:
 
 
 class WatchedStep:
-    """A `Step` of a search for one sentence, which computes the whole sequence anew and writes down what is kept."""
+    """A `Step` of a search for one sentence. It computes the whole sequence anew, and records each extension."""
 
     def __init__(self, predict: Predict, search: Search, task: Task) -> None:
         self._predict, self._size, self._task = predict, search.rows, task

@@ -1,7 +1,7 @@
 """The stations of the walk through a model, each with a formula, its shapes, its source, its code and its numbers.
 
 Formulas are LaTeX, and once more in plain characters for a terminal. `{layer}` in the name of an array stands for the
-number of the layer that is looked at. Which stations an architecture has, and in what order, is in `walk`.
+number of the layer that is looked at. `walk` puts the stations of each architecture in order.
 """
 
 from collections.abc import Iterable, Iterator
@@ -311,7 +311,7 @@ def sublayer(section: Section, what: str, inside: Iterable[Station]) -> Iterator
     """The stations inside a sub-layer, between its LayerNorm and its residual connection.
 
     Args:
-        section: The sub-layer; `what` in words.
+        what: The sub-layer in words.
     """
     around, pre = section.to("_residual"), section.config.norm_order == "pre"
     normed = around.vector("", ".norm", kind="statistics")

@@ -34,7 +34,7 @@ def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
     Returns:
         Of each module below, under its name:
 
-        * embedding: `.tokens` E[ids], `.scaled`, `.positions` where there are some, and their sum; `.picture`, more
+        * embedding: `.tokens` E[ids], `.scaled`, `.positions` if they are added, and the sum; `.picture`, of more
           positions than the sentence has
         * attention: `.q`, `.k`, `.v`, `.products` Q K^T, `.scores` divided by sqrt(d_k), `.masked` with -inf where the
           mask forbids, `.weights`, `.heads`, `.concat`, and the output; where rotary positions turn queries and keys,
@@ -107,7 +107,7 @@ def _on_norm(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Tensor,
 
 
 def _on_embedding(arrays: Arrays, name: str, module: Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Of tied embeddings only one table has a name, so its rows are looked up here for each of its users."""
+    """Tied embeddings share one table, which has one name: its rows are looked up here for each embedding."""
     ids: Tensor = inputs[0]
     tokens = module.tokens(ids)
     _keep(arrays, f"{name}.tokens", tokens)

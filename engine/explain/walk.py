@@ -1,4 +1,4 @@
-"""Which stations the walk through a model has: one record per architecture says what is its own."""
+"""The stations of the walk through a model. One record per architecture has everything that is special about it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,9 +27,9 @@ class Walk:
 
     Attributes:
         model: File and class.
-        pieces: What becomes of the text.
+        pieces: How the text becomes pieces, in words.
         axis: The positions of the stack.
-        stack, embedding: Names of modules: the stack, and what it reads.
+        embedding, stack: Names of their modules.
         parts: The embedding, a layer and the stack, in words.
         rest: The stations after the stack.
     """
@@ -46,7 +46,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the stations depend on: the configuration, the positions of each axis, the pieces of the output.
+    """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary.
 
     Attributes:
         has_checkpoints: The run's other checkpoints are shown, too.
@@ -70,7 +70,7 @@ class Sizes:
         return Section(self.config, self.lengths[axis], part, axis, module)
 
     def layers(self, module: str) -> int:
-        """How many layers the stack of a module has."""
+        """The number of layers of the stack that a module is in."""
         return self.config.num_encoder_layers if module.startswith("encoder") else self.config.num_decoder_layers
 
 
@@ -124,7 +124,7 @@ def _stack(stack: Section, layers: int, class_: str) -> Station:
 
 
 def _decoder(sizes: Sizes) -> Iterator[Station]:
-    """The second stack of an encoder-decoder, shorter than the first: what differs is who looks at whom."""
+    """The second stack of an encoder-decoder, in fewer stations: only masks and cross-attention are new."""
     yield from embedding(sizes.section("Target embedding", "tgt", "tgt_embedding"))
     layer = sizes.section("Decoder layer", "tgt", "decoder.layers.{layer}")
     own, cross = layer.to(".self_attn"), layer.to(".cross_attn")

@@ -44,9 +44,9 @@ POSITIONS: dict[Positions, tuple[Callable[[Embedding, int], Tensor | None], str]
     "rotary": (lambda *_: None, "translates them badly"),  # `_attention` has them
     "none": (lambda embedding, length: torch.zeros(length, embedding.tokens.embedding_dim), "translates them badly"),
 }
-"""The position vectors as a table, of this length if it can be computed; and what CTranslate2 does with longer sources.
+"""The table of position vectors, with this many rows if they can be computed; and how CTranslate2 takes longer sources.
 
-The table is ours, never CTranslate2's own, whose sinusoids are arranged otherwise.
+CTranslate2's own table is never used: its sinusoids are arranged otherwise.
 """
 
 

@@ -1,4 +1,4 @@
-"""What is shown of a run: the same output as `tfm translate`, searches, heads, checkpoints; and what is refused."""
+"""Explanations: the same output as `tfm translate`, searches, heads, checkpoints; and texts that are refused."""
 
 from dataclasses import replace
 from pathlib import Path
