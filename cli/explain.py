@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from ..system.errors import UsageError
 from ..system.files import OutputFile
 from .options import Checkpoint, Debug, Device, Run
 from .startup import importing
-
-if TYPE_CHECKING:
-    from ..engine.explain.explanation import Explanation
-    from ..engine.explain.text import Place
 
 LARGEST_PAGE = 5_000_000
 """Bytes above which a page is called large."""
@@ -69,7 +65,9 @@ def explain(
     directory = find_run(run, console)
     with importing():
         from ..engine.explain.explanation import explain
+        from ..engine.explain.page import page
         from ..engine.explain.text import Place
+        from ..engine.explain.text import text as printed
         from ..engine.runs.directory import RunDirectory
         from ..engine.runs.load import load_run
 
@@ -82,9 +80,9 @@ def explain(
     def walk() -> str:
         run = RunDirectory(directory)
         found = explain(run, loaded, text, with_checkpoints=checkpoints, on_done=console.say)
-        _refuse_more("piece", piece or 1, len(found.axes.get("seq") or found.axes["src"]))
+        _refuse_more("piece", piece or 1, len(found.axes[found.sizes.walk.axis]))
         _refuse_more("step", step, len(found.written) or 1)
-        return _rendered(found, place, format_)
+        return page(found, place) if format_ == "html" else printed(found, place)
 
     if output is None:
         sys.stdout.write(walk())
@@ -97,18 +95,8 @@ def explain(
     console.say(f"{output}: {size / 1e6:.1f} MB{large}")
 
 
-def _rendered(found: "Explanation", place: "Place", format_: str) -> str:
-    if format_ == "text":
-        from ..engine.explain.text import text
-
-        return text(found, place)
-    from ..engine.explain.page import page
-
-    return page(found, place)
-
-
 def _refuse_more(name: str, number: int, count: int) -> None:
-    """Refuses to look at what is not there."""
+    """Refuses a number that is larger than the count, with a UsageError."""
     if number > count:
         there = f"there is 1 {name}" if count == 1 else f"there are {count} {name}s"
         raise UsageError(f"--{name} {number}: {there}")

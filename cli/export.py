@@ -69,7 +69,7 @@ def export(
 def _compare(
     run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: Console
 ) -> None:
-    """Translates with both and says how far they agree."""
+    """Translates with the run and with its export, and says how far they agree."""
     from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
     from ..engine.runs.checkpoint import checkpoint_step
     from ..engine.translator import Translator

@@ -31,6 +31,7 @@ WITHOUT_A_MODULE = {
     "docs/test_tour": "docs/tour.md, and the pages in docs/tour",
     "docs/test_tutorial": "docs/tutorial.md",
     "engine/test_faithful": "the Translator: placeholders and glossaries",
+    "engine/test_wings": "the packages explain and export, which may be missing",
     "engine/training/test_advice": "prepare: what it warns of",
     "engine/training/test_decoder_runs": "train, of one machine",
     "engine/training/test_encoder_runs": "train, of one machine",

@@ -1,6 +1,7 @@
-"""Documents that are translated in place: what is empty is filled in, all else stays as it is.
+"""Documents that are translated in place: empty places are filled in, all else stays as it is.
 
-A new format is a module with a class that is a `Document`, and one line in `DOCUMENTS`.
+A new format is a module with a class that is a `Document`, and one line in `DOCUMENTS`. Each class opens a file with
+settings, which may name its columns or languages. It raises a DataError if the file cannot be read.
 """
 
 from collections.abc import Callable
@@ -28,9 +29,9 @@ DOCUMENTS: dict[str, Callable[[Path, DataConfig], Document]] = {
     ".csv": CsvDocument,
     ".jsonl": JsonlDocument,
 }
-"""What opens a file, by its suffix."""
+"""The classes that open files, by suffix."""
 _WRITTEN_AS = {".pot": ".po"}
-"""Suffixes of what is written where it is called otherwise."""
+"""Suffixes of outputs, where they differ from those of the inputs."""
 
 
 def is_document(path: Path) -> bool:
@@ -40,11 +41,6 @@ def is_document(path: Path) -> bool:
 
 def open_document(path: Path, output: Path | None, config: DataConfig) -> Document:
     """Reads a document.
-
-    Args:
-        path: The file.
-        output: Where it is to be written.
-        config: Names columns, or languages.
 
     Raises:
         DataError: It cannot be read.

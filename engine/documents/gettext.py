@@ -12,15 +12,7 @@ COMMENT = "machine translation, not reviewed"
 
 
 class PoDocument:
-    """Fills messages without a translation, and those whose translation is fuzzy.
-
-    Args:
-        path: A `.po` file, or a `.pot`.
-        config: Not needed: the format has one source and one target.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """Fills messages without a translation, and those whose translation is fuzzy."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         del config
@@ -82,4 +74,6 @@ def _mark(message: Any) -> None:
         message.flags.append("fuzzy")
     if COMMENT not in message.tcomment.splitlines():
         message.tcomment = f"{message.tcomment}\n{COMMENT}".strip("\n")
-    message.previous_msgid = message.previous_msgid_plural = message.previous_msgctxt = None  # of what was there before
+    message.previous_msgid = message.previous_msgid_plural = message.previous_msgctxt = (
+        None  # they belong to the replaced translation
+    )

@@ -1,7 +1,7 @@
 """Inline elements of XML segments: markup inside a sentence, which a translation must have, too.
 
-Each stands in the text as a tag, such as `<t1>` and `</t1>` around the words that it holds or `<t2/>` for what has
-none. To the translator these are placeholders.
+In the text an element is a tag: `<t1>` and `</t1>` around its words, or `<t2/>` if it has none. The translator takes
+tags for placeholders.
 """
 
 import re
@@ -13,15 +13,7 @@ from ...data.formats.xml import local_name
 
 
 class Inline:
-    """The content of a segment as text with tags, and back.
-
-    Args:
-        element: The segment.
-        codes: Names of the elements whose content is markup.
-
-    Attributes:
-        text: With tags.
-    """
+    """The content of a segment as `text` with tags, and back. The content of elements named in `codes` is markup."""
 
     def __init__(self, element: Any, codes: frozenset[str]) -> None:
         self._elements: dict[str, Any] = {}
@@ -49,14 +41,10 @@ class Inline:
         return protected or local_name(element) in ("", *self._codes) or not (len(element) or element.text)
 
     def put(self, text: str, target: Any) -> bool:
-        """Makes text with tags the content of a segment.
-
-        Args:
-            text: A translation of `self.text`.
-            target: An element; what was in it is gone.
+        """Replaces the content of the element `target` by a translation of `self.text`.
 
         Returns:
-            False where a tag is missing, comes twice, or they are not nested; the element is then as it was.
+            False if a tag is missing, comes twice, or tags are not nested; the element is then unchanged.
         """
         tags, expected = self._tag.findall(text), self._tag.findall(self.text)
         if sorted(tags) != sorted(expected):

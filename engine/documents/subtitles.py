@@ -1,6 +1,6 @@
 """Subtitles in SRT and WebVTT: the text of each cue is translated; numbers, times and settings stay.
 
-The formats have no mark for what nobody has reviewed.
+The formats have no mark for a translation that nobody has reviewed.
 """
 
 import re
@@ -11,21 +11,13 @@ from pathlib import Path
 from ...data.config import DataConfig
 from ...data.sentences import join_texts
 from ...system.errors import DataError
-from .raw import RawDocument, line_end
+from .document import RawDocument, line_end
 
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
 
 
 class SubtitleDocument(RawDocument):
-    """Translates every cue. The lines of a cue are one text, unless each is what somebody else says (`- Yes.`).
-
-    Args:
-        path: The file.
-        config: Not needed.
-
-    Raises:
-        DataError: It cannot be read, or has no cue.
-    """
+    """Translates every cue. The lines of a cue are one text, unless each line has another speaker (`- Yes.`)."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         del config
@@ -39,12 +31,9 @@ class SubtitleDocument(RawDocument):
         self.remark = f"{path}: {len(times):,} cues"
 
     def _add(self, lines: list[str], first: int, end: int) -> None:
-        """Adds the text of a cue: its lines up to a blank one, or to the number of the next cue.
+        """Adds the text of a cue: from line `first` to a blank one, or to the number of the next cue.
 
-        Args:
-            lines: All lines.
-            first: Where the text begins.
-            end: The line of the next cue's times, or the end of the file.
+        `end` is the line of the next cue's times, or the end of the file.
         """
         last = first
         while last < end and lines[last]:
@@ -62,7 +51,7 @@ class SubtitleDocument(RawDocument):
         self.fields.add(text, lambda translation: self._put(first, last, before + translation))
 
     def _put(self, first: int, last: int, text: str) -> bool:
-        """Puts a text in the place of lines, in about equally long ones."""
+        """Replaces lines by a text, in about equally long lines."""
         count, end = last - first, line_end(self._pieces[first])
         width = max(-(-len(text) // count), max(map(len, text.split()), default=1))
         lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

@@ -1,8 +1,7 @@
 """Tables in TSV, CSV and JSON Lines: one column is translated into another, where that is empty or missing.
 
-Which columns these are is decided as for a table that is read, in `formats.columns`; that of the target may be new.
-Rows that are not filled are written as they were read, to the byte. The formats have no mark for what nobody has
-reviewed.
+`formats.columns` chooses the two columns, as for a table that is read; that of the target may be new. Rows that are not
+filled are written as they were read, to the byte. The formats have no mark for a translation that nobody has reviewed.
 """
 
 import csv
@@ -17,19 +16,16 @@ from ...data.config import DataConfig
 from ...data.formats.columns import Layout, Row, inside_translation, is_blank, new_name, pick_columns
 from ...data.formats.tables import csv_layout, csv_rows, json_record, tsv_layout, tsv_rows
 from ...system.errors import DataError
-from .document import Fields
-from .raw import BYTE_ORDER_MARK, RawDocument
+from .document import BYTE_ORDER_MARK, Fields, RawDocument
 
 
 class _RowsDocument(RawDocument):
     """Rows of fields.
 
     Args:
-        path: The file.
-        numbered: Its rows, which may span lines.
-        layout: Says where the two columns are. That of the target may be behind the last.
-        config: Names this one, if there is a header.
-        written: A row as a line without its end.
+        numbered: The rows, which may span lines.
+        layout: The places of the two columns. That of the target may be behind the last, and is then named by `config`.
+        written: Makes a line, without its end, of a row.
 
     Raises:
         DataError: The file cannot be read, or no row has the source.
@@ -75,16 +71,7 @@ class _RowsDocument(RawDocument):
 
 
 class TsvDocument(_RowsDocument):
-    """Lines of fields between tabs.
-
-    Args:
-        path: The file.
-        config: Names or numbers the two columns.
-
-    Raises:
-        DataError: It cannot be read, or its columns are not clear, or no row has the source.
-        UsageError: Both columns are the same.
-    """
+    """Lines of fields between tabs."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         layout = tsv_layout(path, config, fills=True)
@@ -92,7 +79,7 @@ class TsvDocument(_RowsDocument):
 
 
 class CsvDocument(_RowsDocument):
-    """Rows of a `.csv`; arguments and errors as of `TsvDocument`."""
+    """Rows of a `.csv`."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         layout = csv_layout(path, config, fills=True)
@@ -107,16 +94,7 @@ class CsvDocument(_RowsDocument):
 
 
 class JsonlDocument(RawDocument):
-    """Objects, one on each line.
-
-    Args:
-        path: The file.
-        config: Names the two fields.
-
-    Raises:
-        DataError: It cannot be read, or its fields are not clear, or a line is no object with the source.
-        UsageError: Both fields are the same.
-    """
+    """Objects, one on each line."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         super().__init__(path)

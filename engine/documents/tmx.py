@@ -12,19 +12,11 @@ from .document import Fields
 from .inline import Inline
 
 CREATOR = "MT!"
-"""What translation tools write where a machine has translated."""
+"""The name that translation tools write for a machine."""
 
 
 class TmxDocument:
-    """Adds variants to units.
-
-    Args:
-        path: The file.
-        config: `src_column` and `tgt_column` name the languages; else they are those of the first unit with two.
-
-    Raises:
-        DataError: It cannot be read, or its languages cannot be told.
-    """
+    """Adds variants to units. By default its languages are those of the first unit with two."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         self._tree = parse_tree(path)

@@ -19,15 +19,7 @@ _BY_MACHINE_2 = {"state": "translated", "subState": "tfm:machine"}
 
 
 class XliffDocument:
-    """Fills units, or the segments of a unit.
-
-    Args:
-        path: The file.
-        config: `src_column` and `tgt_column` may name its languages; the latter one that the file does not name.
-
-    Raises:
-        DataError: It cannot be read, has no units, is in other languages, or lacks its target language.
-    """
+    """Fills units, or the segments of a unit. The settings name the target language if the file does not."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         self._tree = parse_tree(path)

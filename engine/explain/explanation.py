@@ -1,4 +1,4 @@
-"""Everything that is shown of one forward pass: of one model, on one sentence."""
+"""One forward pass of one model on one sentence, with everything that is shown of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +17,7 @@ from ...seq2seq.decoding.defaults import build_search
 from ...seq2seq.decoding.fast import arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.sampling import Sample
-from ...seq2seq.decoding.search import Hypothesis, Search, Task
+from ...seq2seq.decoding.search import Hypothesis, Task
 from ...seq2seq.model.attention import attention_maps
 from ...seq2seq.model.decoder_only import DecoderOnly
 from ...seq2seq.model.encoder_decoder import Transformer
@@ -28,14 +28,15 @@ from ..runs.directory import RunDirectory
 from ..runs.load import TrainedRun
 from ..runs.weights import load_model
 from .probes import WithoutHead, early_logits, without_each_head
-from .searches import Extension, Predict, watch
-from .stations import Sizes, Station, stations
+from .searches import Predict, watch
+from .stations import Station
 from .trace import Arrays, encoder_output, trace
+from .walk import Sizes, stations
 
 CANDIDATES = 20
-"""So many pieces are named at each step."""
+"""Pieces that are named at each step."""
 EARLY_CANDIDATES = 3
-"""And of what each layer would have said."""
+"""Pieces that are named after each layer."""
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(1, 21))
 SAMPLES = 3
 SHOWN_BEAM = 3
@@ -54,11 +55,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Step:
-    """What may come at one step of the output.
+    """The pieces that were possible at one step of the output.
 
     Attributes:
         candidates: The likeliest pieces, and after them the one that was written, if it is not among them.
-        logits: Theirs.
+        logits: One for each candidate.
         log_normalisers: For each of `TEMPERATURES` T, the logarithm of the sum of exp(logit / T) over the vocabulary,
             without the pieces that no text may contain.
         probability: Of the piece that was written.
@@ -77,11 +78,11 @@ class Output:
     """A text that a search has found.
 
     Attributes:
-        text: The text.
-        pieces: Its pieces, and `</s>`.
-        probabilities: Of each of them, given those before.
-        ranks: Of each among all that might have come; greedy search always takes the first, 1, where it is free.
-        log_prob, score: Of the whole, and normalised for length.
+        pieces: The pieces of the text, and `</s>`.
+        probabilities: Of each piece, given those before.
+        ranks: The place of each piece among all that were possible; greedy search always takes the first, 1, where it
+            is free.
+        score: `log_prob`, normalised for length.
     """
 
     text: str
@@ -104,22 +105,19 @@ class Snapshot:
 
 @dataclass
 class Explanation:
-    """One forward pass, and what belongs to it. Built up by `explain`.
+    """One forward pass, and all that is shown beside it. `explain` builds it up.
 
     Attributes:
-        run, checkpoint: Where the model is from.
-        text: The sentence.
-        sizes: Of model and sentence.
         axes: The pieces of `src`, `tgt` (what the decoder reads) or `seq`.
         arrays: All results by name, see `trace`.
-        stations: The walk.
-        written: The pieces that the output has, step by step, `</s>` included.
-        output: What the run's own search has found, and `search` in words.
-        steps: What could come at each step.
-        greedy, samples: What other searches found.
+        written: The pieces of the output, step by step, `</s>` included.
+        output: The text that the run's own search has found; `search` names that search.
+        steps: The possible pieces at each step.
+        greedy, samples: The texts that other searches found.
         beam: All that beam search looked at, and its hypotheses.
-        heads_off: What the model does without each head.
-        snapshots: Earlier checkpoints.
+        heads_off: The output of the model without each head.
+        prefix: Steps whose piece was given: the beginning of a language model's text.
+        at_limit: The output was ended by the limit of its length, and not by the model.
     """
 
     run: str
@@ -136,12 +134,14 @@ class Explanation:
     greedy: Output | None = None
     samples: list[Output] = field(default_factory=list)
     beam: dict[str, Any] = field(default_factory=dict)
-    heads_off: list[dict[str, Any]] = field(default_factory=list)
+    heads_off: list[WithoutHead] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     prefix: int = 0
-    """Steps whose piece was given: the beginning of a language model's text."""
     at_limit: bool = False
-    """Whether the output was ended by the limit of its length, and not by the model."""
+
+    def of_layers(self, name: str) -> list[Tensor]:
+        """An array, named with `{layer}`, of each layer of its stack."""
+        return [self.arrays[name.format(layer=layer)] for layer in range(self.sizes.layers(name))]
 
 
 @torch.inference_mode()
@@ -156,11 +156,9 @@ def explain(
     """Runs a model on a sentence, and looks on.
 
     Args:
-        run: Its directory.
-        loaded: The run, read.
         text: For a translator or a sentence encoder a sentence; for a language model a beginning.
         with_checkpoints: Look at the run's other checkpoints, too.
-        on_done: Told what comes next.
+        on_done: Hears what is done next.
 
     Raises:
         DataError: The text is blank, or longer than the model reads.
@@ -176,37 +174,25 @@ def explain(
     search = build_search(loaded.description.decoding_config())
     task = subject.task(loaded.description.decoding_config().max_decode_len)
     on_done("searching")
-    hypotheses, _ = watch(search, subject.predict, task)
-    best = hypotheses[0]
+    best = watch(search, subject.predict, task)[0][0]
     tgt_in = subject.target(best.ids)
     arrays = trace(subject.model, lambda: subject.model(subject.src, tgt_in))
-    axes = subject.axes(best.ids)
-    config = subject.model.config
-    sizes = Sizes(
-        config,
-        {name: len(pieces) for name, pieces in axes.items()},
-        subject.model.output_layer.out_features,
-        with_checkpoints,
-        text_only,
-    )
-    found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
-    found.stations, found.prefix = stations(sizes), len(subject.prefix)
-    found.at_limit = len(best.ids) + 1 == task.first_limit
+    found = _begun(run, loaded, reading, subject.axes(best.ids), arrays, with_checkpoints)
+    found.prefix, found.at_limit = len(subject.prefix), len(best.ids) + 1 == task.first_limit
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
     found.output, found.search = subject.output(best), _in_words(search)
-    found.steps = [*_steps(subject, arrays, best.ids)]
+    found.steps = [*_steps(found, subject, best.ids)]
     found.greedy = subject.output(watch(Greedy(), subject.predict, task)[0][0])
     found.samples = [subject.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
     found.beam = _beam(search, subject, task)
     on_done("switching heads off")
-    without = without_each_head(
-        subject.model, lambda: subject.log_probs(best.ids), lambda: subject.fast_search(Greedy(), task)[0].ids
+    found.heads_off = without_each_head(
+        subject.model, lambda: subject.log_probs(best.ids), lambda: subject.greedy_text(task)
     )
-    found.heads_off = [_without(one, reading) for one in without]
     if with_checkpoints:
         for path in run.sound_checkpoints()[0]:
             on_done(f"looking at {path.name}")
-            found.snapshots.append(_snapshot(path, loaded, subject, best.ids, task, arrays))
+            found.snapshots.append(_snapshot(found, path, subject, best.ids, task))
     return found
 
 
@@ -214,9 +200,6 @@ class Reading:
     """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces.
 
     Args:
-        tokenizer: Of the run.
-        text: As given.
-        max_seq_len: Of the model.
         text_only: It is the beginning of a text, which is the target.
 
     Raises:
@@ -238,11 +221,11 @@ class Reading:
             raise DataError("the text has a character or a word that is not in the vocabulary; leave it out")
 
     def src_piece(self, token: int) -> Piece:
-        """Of the source's vocabulary."""
+        """A token of the source, with its placeholder in the place of a symbol."""
         return self._piece(self.tokenizer.src, token)
 
     def tgt_piece(self, token: int) -> Piece:
-        """Of the target's vocabulary."""
+        """A token of the target."""
         return self._piece(self.tokenizer.tgt, token)
 
     def _piece(self, vocabulary: Vocabulary, token: int) -> Piece:
@@ -254,29 +237,23 @@ class Reading:
 
 
 class Subject:
-    """A model that writes, and the text that it is given.
-
-    Args:
-        model: In evaluation mode.
-        reading: The text.
-    """
+    """A model that writes, in evaluation mode, and the text that it is given."""
 
     def __init__(self, model: Transformer | DecoderOnly, reading: Reading) -> None:
         self.model, self.reading = model, reading
         self.device = next(model.parameters()).device
         self.prefix = reading.ids if reading.text_only else []
-        source = (
-            torch.zeros(1, 0, dtype=torch.long) if reading.text_only else torch.from_numpy(pad_sources([reading.ids]))
-        )
+        empty = torch.zeros(1, 0, dtype=torch.long)
+        source = empty if reading.text_only else torch.from_numpy(pad_sources([reading.ids]))
         self.src = source.to(self.device)  # (1, S)
         self.forbidden = reading.tokenizer.tgt.forbidden_ids()
 
     def target(self, ids: Sequence[int]) -> Tensor:
-        """What the decoder reads to write an output, (1, T): bos, then the output."""
+        """The decoder's input (1, T) for an output: bos, then the output."""
         return torch.tensor([[BOS_ID, *ids]], device=self.device)
 
     def task(self, max_decode_len: Callable[[int, int], int]) -> Task:
-        """What is searched for: a translation, or a continuation.
+        """The task of a search: a translation, or a continuation.
 
         Args:
             max_decode_len: The longest output, from the length of the source and the longest that the model writes.
@@ -290,32 +267,27 @@ class Subject:
 
     @property
     def predict(self) -> Predict:
-        """The model as a search sees it, computing everything anew at each step; pieces that no text has are out."""
+        """The logits of the next tokens, computed anew at each step; pieces that no text has are -inf."""
         model, src = self.model, self.src
-        memory, mask = (model.encode(src), model.src_mask(src)) if isinstance(model, Transformer) else (None, None)
+        if isinstance(model, Transformer):
+            memory, mask = model.encode(src), model.src_mask(src)
+            return lambda ids: self._next(model.decode(ids, memory.expand(ids.size(0), -1, -1), mask))
+        return lambda ids: self._next(model.hidden_states(src.expand(ids.size(0), -1), ids))
 
-        def predict(ids: Tensor) -> Tensor:
-            rows = ids.size(0)
-            if isinstance(model, Transformer):
-                assert memory is not None and mask is not None
-                hidden = model.decode(ids, memory.expand(rows, -1, -1), mask)
-            else:
-                hidden = model.hidden_states(src.expand(rows, -1), ids)
-            return self.allowed(model.output_layer(hidden[:, -1]))
-
-        return predict
+    def _next(self, hidden: Tensor) -> Tensor:
+        return self.allowed(self.model.output_layer(hidden[:, -1]))
 
     def allowed(self, logits: Tensor) -> Tensor:
         """Logits (.., V) with -inf for the pieces that no text has, such as padding."""
         return logits.index_fill(-1, torch.tensor(self.forbidden, device=logits.device), float("-inf"))
 
     def log_probs(self, ids: Sequence[int]) -> Tensor:
-        """Of the pieces of an output and of its end, (T,)."""
+        """Log-probabilities (T,) of the pieces of an output and of its end."""
         logits, written = self._forced(ids)
         return logits.log_softmax(dim=-1).gather(1, written)[:, 0]
 
     def _forced(self, ids: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The logits (T, V) of an output that is given, and its tokens, the end included, (T, 1)."""
+        """The logits (T, V) of a given output, and its tokens with the end, (T, 1)."""
         logits = self.allowed(self.model(self.src, self.target(ids)))[0]
         return logits, torch.tensor([*ids, EOS_ID], device=self.device)[:, None]
 
@@ -331,13 +303,13 @@ class Subject:
             found.score,
         )
 
-    def fast_search(self, search: Search, task: Task) -> list[Hypothesis]:
-        """The same search with the model arranged for decoding."""
+    def greedy_text(self, task: Task) -> str:
+        """The output of greedy search, by the model arranged for decoding."""
         fast = arrange(self.model, self.forbidden)
-        return search(fast, begin(fast, self.src), task)[0]
+        return self.reading.decode(Greedy()(fast, begin(fast, self.src), task)[0][0].ids)
 
     def axes(self, ids: Sequence[int]) -> dict[str, list[Piece]]:
-        """The pieces whose positions arrays have."""
+        """The pieces of each axis."""
         src = [self.reading.src_piece(token) for token in self.src[0].tolist()]
         tgt = [self.reading.tgt_piece(token) for token in (BOS_ID, *ids)]
         return {"src": src, "tgt": tgt} if isinstance(self.model, Transformer) else {"seq": [*src, *tgt], "tgt": tgt}
@@ -345,8 +317,6 @@ class Subject:
 
 def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, reading: Reading) -> Explanation:
     src = torch.from_numpy(pad_sources([reading.ids])).to(next(model.parameters()).device)
-    axes = {"src": [reading.src_piece(token) for token in src[0].tolist()]}
-    sizes = Sizes(model.config, {"src": len(axes["src"])}, model.output_layer.out_features)
     vector: list[Tensor] = []
 
     def embed() -> Tensor:
@@ -356,9 +326,22 @@ def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, 
     arrays = trace(model, embed)
     hidden = encoder_output(arrays, model.config.num_encoder_layers)
     arrays |= {"sentence.mean": hidden.mean(dim=0, keepdim=True), "sentence.vector": vector[0].float().cpu()}
-    found = Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays)
-    found.stations = stations(sizes)
-    return found
+    return _begun(run, loaded, reading, {"src": [reading.src_piece(token) for token in src[0].tolist()]}, arrays)
+
+
+def _begun(
+    run: RunDirectory,
+    loaded: TrainedRun,
+    reading: Reading,
+    axes: dict[str, list[Piece]],
+    arrays: Arrays,
+    with_checkpoints: bool = False,
+) -> Explanation:
+    """The walk, and nothing beside it."""
+    lengths = {name: len(pieces) for name, pieces in axes.items()}
+    vocabulary = loaded.model.output_layer.out_features
+    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.text_only)
+    return Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays, stations(sizes))
 
 
 def _in_words(search: Greedy | Beam) -> str:
@@ -367,13 +350,14 @@ def _in_words(search: Greedy | Beam) -> str:
     return f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
 
 
-def _steps(subject: Subject, arrays: Arrays, ids: Sequence[int]) -> Iterator[Step]:
-    """What could come at each step of an output."""
+def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator[Step]:
+    """The possible pieces at each step of an output."""
     model, piece = subject.model, subject.reading.tgt_piece
-    logits = subject.allowed(arrays["output_layer"])  # (T, V)
+    logits = subject.allowed(found.arrays["output_layer"])  # (T, V)
+    layers = found.of_layers("decoder.layers.{layer}.feed_forward_residual")
+    hidden = [layer[-len(logits) :].to(subject.device) for layer in layers]  # at the target's positions, (T, D)
     early = [
-        subject.allowed(early_logits(hidden, model.decoder.norm, model.output_layer)).softmax(dim=-1)
-        for hidden in _layer_outputs(subject, arrays, len(logits))
+        subject.allowed(early_logits(one, model.decoder.norm, model.output_layer)).softmax(dim=-1) for one in hidden
     ]
     for position, token in enumerate([*ids, EOS_ID]):
         row = logits[position]
@@ -394,12 +378,6 @@ def _likeliest(probabilities: Tensor, piece: Callable[[int], Piece]) -> list[tup
     return [(piece(token).text, p) for token, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
 
-def _layer_outputs(subject: Subject, arrays: Arrays, length: int) -> Iterator[Tensor]:
-    """Each decoder layer's output at the target's positions, (T, D)."""
-    for layer in range(subject.model.config.num_decoder_layers):
-        yield arrays[f"decoder.layers.{layer}.feed_forward_residual"][-length:].to(subject.device)
-
-
 def _beam(search: Greedy | Beam, subject: Subject, task: Task) -> dict[str, Any]:
     """All that beam search looks at; where the run searches greedily, a small beam is shown."""
     beam = search if isinstance(search, Beam) else Beam(SHOWN_BEAM, search.length_penalty)
@@ -409,35 +387,19 @@ def _beam(search: Greedy | Beam, subject: Subject, task: Task) -> dict[str, Any]
         "size": beam.size,
         "length_penalty": beam.length_penalty,
         "hypotheses": [asdict(subject.output(one)) for one in hypotheses],
-        "extensions": [_extension(one, subject.reading) for one in extensions],
+        "extensions": [asdict(one) | {"piece": subject.reading.tgt_piece(one.token).text} for one in extensions],
     }
 
 
-def _extension(one: Extension, reading: Reading) -> dict[str, Any]:
-    return asdict(one) | {"piece": reading.tgt_piece(one.token).text}
-
-
-def _without(one: WithoutHead, reading: Reading) -> dict[str, Any]:
-    return {
-        "module": one.module,
-        "head": one.head,
-        "log_prob": sum(one.log_probs),
-        "log_probs": one.log_probs,
-        "text": reading.decode(one.output),
-    }
-
-
-def _snapshot(
-    path: Path, loaded: TrainedRun, subject: Subject, ids: Sequence[int], task: Task, arrays: Arrays
-) -> Snapshot:
-    """Looks at another checkpoint with the output of the best one, whose attention maps it adds to the arrays."""
+def _snapshot(found: Explanation, path: Path, subject: Subject, ids: Sequence[int], task: Task) -> Snapshot:
+    """Looks at another checkpoint with the output of the best one, and adds its attention maps to the arrays."""
     model, _ = load_model(path, device=subject.device)
     assert isinstance(model, Transformer | DecoderOnly)
     step, other = checkpoint_step(path), Subject(model, subject.reading)
     with attention_maps(model) as maps:
         log_probs = other.log_probs(ids)
-    shown = [name for name in maps if name.endswith("cross_attn") or isinstance(model, DecoderOnly)]
-    for name in shown:
-        arrays[f"checkpoints.{step}.{name}"] = maps[name][0][0].float().cpu()
-    text = subject.reading.decode(other.fast_search(Greedy(), task)[0].ids)
-    return Snapshot(step, text, log_probs.exp().tolist(), shown)
+    shown = found.sizes.walk.maps.module
+    modules = [shown.format(layer=layer) for layer in range(found.sizes.layers(shown))]
+    for name in modules:
+        found.arrays[f"checkpoints.{step}.{name}"] = maps[name][0][0].float().cpu()
+    return Snapshot(step, other.greedy_text(task), log_probs.exp().tolist(), modules)

@@ -4,7 +4,7 @@ import base64
 import html
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import resources
 from typing import Any
 
@@ -12,19 +12,18 @@ import numpy as np
 
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
-from .stations import TITLES, Station
+from .stations import Station
 from .text import Place
 
 
 def page(found: Explanation, place: Place) -> str:
     """The HTML page of a forward pass.
 
-    The numbers are in it twice over: `data` is JSON, `numbers` all arrays as float32, little-endian, one after the
-    other, in base64; `data.arrays` says where each begins and what shape it has.
+    Its element `data` is JSON; `numbers` is all arrays as float32, little-endian, one after the other, in base64.
+    `data.arrays` says where each array begins and what shape it has.
 
     Args:
-        found: The forward pass.
-        place: What is looked at first.
+        place: Is looked at first.
     """
     files = resources.files(__name__.rpartition(".")[0])
     template, style, script = (
@@ -46,7 +45,7 @@ def page(found: Explanation, place: Place) -> str:
 def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
     """Where each array begins, counted in numbers, and its shape; and all numbers.
 
-    Many arrays are the same: what a layer gives is what the next one gets. Such numbers are there once.
+    Equal arrays are stored once: the output of a layer is the input of the next one.
     """
     index: dict[str, dict[str, Any]] = {}
     offsets: dict[bytes, int] = {}
@@ -63,7 +62,7 @@ def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
 
 
 def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """The arrays of a page: what `page` has put in."""
+    """The arrays of a page."""
     flat = np.frombuffer(numbers, dtype="<f4")
     return {
         name: flat[at["offset"] : at["offset"] + int(np.prod(at["shape"]))].reshape(at["shape"])
@@ -74,26 +73,16 @@ def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.n
 def page_data(found: Explanation) -> dict[str, Any]:
     """Everything but the arrays."""
     config = found.sizes.config
-    layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    plain = asdict(replace(found, arrays={}))
     return {
-        "text": found.text,
-        "run": found.run,
-        "checkpoint": found.checkpoint,
+        **{name: plain[name] for name in ("text", "run", "checkpoint")},
         "architecture": config.architecture,
         "config": asdict(config),
-        "layers": layers,
+        "layers": {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers},
         "heads": config.num_heads,
-        "axes": {name: [asdict(piece) for piece in pieces] for name, pieces in found.axes.items()},
-        "written": [asdict(piece) for piece in found.written],
-        "output": found.output and asdict(found.output),
-        "search": found.search,
+        **{name: plain[name] for name in ("axes", "written", "output", "search")},
         "temperatures": list(TEMPERATURES),
-        "steps": [asdict(step) for step in found.steps],
-        "greedy": found.greedy and asdict(found.greedy),
-        "samples": [asdict(one) for one in found.samples],
-        "beam": found.beam,
-        "heads_off": found.heads_off,
-        "snapshots": [asdict(one) for one in found.snapshots],
+        **{name: plain[name] for name in ("steps", "greedy", "samples", "beam", "heads_off", "snapshots")},
         "stations": [_station(one) for one in found.stations],
         "questions": [asdict(one) for one in questions(found)],
         "vocabulary": found.sizes.vocabulary,
@@ -102,8 +91,7 @@ def page_data(found: Explanation) -> dict[str, Any]:
 
 
 def _station(one: Station) -> dict[str, Any]:
-    sources = [TITLES[key] + (f" ({section})" if section else "") for key, section in one.sources]
-    return asdict(one) | {"sources": sources, "formula": mathml(one.formula) if one.formula else ""}
+    return asdict(one) | {"sources": one.cited(), "formula": mathml(one.formula) if one.formula else ""}
 
 
 def mathml(formula: str) -> str:

@@ -1,4 +1,4 @@
-"""Questions put to a model by changing it a little, or by reading it too early."""
+"""Experiments: a model with a head switched off, and a model read after each layer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,19 +13,18 @@ from .trace import attention_modules
 
 @dataclass(frozen=True)
 class WithoutHead:
-    """What a model does when one head gives zeros.
+    """The model while one head of an attention, counted from 0, gives zeros.
 
     Attributes:
-        module: The attention whose head it is.
-        head: Counted from 0.
-        log_probs: Of the tokens of the output that the whole model found, each given those before.
-        output: The token ids that greedy search finds now, without eos.
+        log_prob: Of the output that the whole model found; `log_probs` are those of its pieces, given those before.
+        text: The text that greedy search finds now.
     """
 
     module: str
     head: int
+    log_prob: float
     log_probs: list[float]
-    output: list[int]
+    text: str
 
 
 @contextmanager
@@ -43,26 +42,25 @@ def head_off(attention: MultiHeadAttention, head: int) -> Iterator[None]:
 
 
 def without_each_head(
-    model: nn.Module, log_probs: Callable[[], Tensor], output: Callable[[], list[int]]
+    model: nn.Module, log_probs: Callable[[], Tensor], search: Callable[[], str]
 ) -> list[WithoutHead]:
-    """Switches off each head of each attention in turn.
+    """Switches off each head of each attention in turn, and calls both functions, which use the model.
 
     Args:
-        model: As it is.
-        log_probs: Computes those of a fixed output with the model, (T,).
-        output: Searches for an output with the model.
+        log_probs: Computes the log-probabilities (T,) of a fixed output.
     """
     found: list[WithoutHead] = []
     for name, attention in attention_modules(model).items():
         for head in range(attention.num_heads):
             with head_off(attention, head):
-                found.append(WithoutHead(name, head, log_probs().tolist(), output()))
+                each = log_probs().tolist()
+                found.append(WithoutHead(name, head, sum(each), each, search()))
     return found
 
 
 def early_logits(hidden: Tensor, norm: nn.Module, output_layer: nn.Module) -> Tensor:
-    """What a layer would say if it were the last one: its output (T, D) through the output layer, (T, V).
+    """The logits (T, V) if a layer were the last one: its output (T, D) through the output layer.
 
-    With pre-norm the stack's last LayerNorm comes between; with post-norm that is nothing at all.
+    With pre-norm the stack's last LayerNorm comes between; with post-norm `norm` does nothing.
     """
     return output_layer(norm(hidden))

@@ -1,27 +1,23 @@
-"""A question at some stations of the walk, and the answer that this model gives on this sentence."""
+"""Questions at some stations of the walk, answered from the numbers of this forward pass."""
 
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from .explanation import TEMPERATURES, Explanation
+from .explanation import TEMPERATURES, Explanation, Piece
 from .trace import encoder_output
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question.
+    """A question at a station, with the answer found in the numbers of this forward pass.
 
     Attributes:
-        station: Id of the station where it is asked.
-        question: The question.
-        answer: Found in the numbers of this forward pass.
         show: Where to look: `layer`, `head`, `token`, `step`, counted from 0.
     """
 
@@ -32,37 +28,25 @@ class Question:
 
 
 def questions(found: Explanation) -> list[Question]:
-    """The questions that fit a model, in the order of the walk.
-
-    Args:
-        found: The forward pass.
-    """
-    stack, axis, embedding = _first_stack(found)
+    """The questions that fit a model, in the order of the walk."""
+    walk = found.sizes.walk
+    layer = f"{walk.stack}.layers.{{layer}}"
+    pieces = found.axes[walk.axis]
     asked = [
-        _pieces(found, axis),
-        *_positions(found, embedding),
-        _products(found, stack),
-        _softmax(found, stack, axis),
-        _residual(found, stack),
-        _feed_forward(found, stack),
+        _pieces(pieces),
+        *_positions(found, walk.embedding),
+        _products(found, layer),
+        _softmax(found, layer, pieces),
+        _residual(found, layer),
+        _feed_forward(found, layer),
     ]
     if found.output is None:
         return [*asked, _sentence(found)]
     asked.append(_mask(found))
-    if "src" in found.axes:
-        asked += [_cross_attention(found), _grid(found)]
+    if walk.maps.across:
+        weights = f"{walk.maps.module}.weights"
+        asked += [_cross_attention(found, weights), _grid(found, weights)]
     return [*asked, _unsure(found), _early(found), _choice(found), _head(found)]
-
-
-def _first_stack(found: Explanation) -> tuple[str, str, str]:
-    """The layers that are walked through in detail, whose positions they have, and what they read."""
-    match found.sizes.config.architecture:
-        case "encoder_decoder":
-            return "encoder.layers", "src", "src_embedding"
-        case "decoder_only":
-            return "decoder.layers", "seq", "embedding"
-        case _:
-            return "encoder.layers", "src", "embedding"
 
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -72,10 +56,10 @@ def _quoted(text: str) -> str:
     return f"“{text.replace('▁', ' ').strip() or text}”"
 
 
-def _pieces(found: Explanation, axis: str) -> Question:
-    pieces = [piece.text for piece in found.axes[axis]]
-    spelt = [piece for piece in pieces if _BYTE.fullmatch(piece)]
-    cut = [(a, b) for a, b in pairwise(pieces) if _is_text(a) and _is_text(b) and not b.startswith("▁") and a != "▁"]
+def _pieces(pieces: list[Piece]) -> Question:
+    texts = [piece.text for piece in pieces]
+    spelt = [text for text in texts if _BYTE.fullmatch(text)]
+    cut = [(a, b) for a, b in pairwise(texts) if not a.startswith("<") and a != "▁" and not b.startswith(("<", "▁"))]
     if spelt:
         answer = f"No: what the vocabulary does not have is spelt in bytes, such as {spelt[0]}."
     elif cut:
@@ -86,33 +70,26 @@ def _pieces(found: Explanation, axis: str) -> Question:
     return Question("pieces", "Is each word one piece?", answer)
 
 
-def _is_text(piece: str) -> bool:
-    return not piece.startswith("<")
-
-
 def _positions(found: Explanation, embedding: str) -> Iterator[Question]:
     positions = found.arrays.get(f"{embedding}.positions")
     if positions is None or len(positions) < 2:
         return
     difference = (positions[1] - positions[0]).abs()
     column = int(difference.argmax())
+    turning = " The columns on the left turn quickly, those on the right slowly."
     yield Question(
         f"{embedding}-positions",
         "Which columns tell the first position from the second one?",
         f"Column {column + 1} differs most, by {difference[column]:.2f}. The last column hardly differs."
-        + (
-            " The columns on the left turn quickly, those on the right slowly."
-            if found.sizes.config.positions == "sinusoidal"
-            else ""
-        ),
+        + (turning if found.sizes.config.positions == "sinusoidal" else ""),
         {"token": 1},
     )
 
 
-def _products(found: Explanation, stack: str) -> Question:
-    products, scores = (found.arrays[f"{stack}.0.self_attn.{part}"] for part in ("products", "scores"))
+def _products(found: Explanation, layer: str) -> Question:
+    products, scores = (found.of_layers(f"{layer}.self_attn.{part}")[0] for part in ("products", "scores"))
     return Question(
-        f"{stack}.{{layer}}.self_attn-scores",
+        f"{layer}.self_attn-scores",
         "What does the division change?",
         f"In layer 1, the standard deviation of the products is {products.std():.2f} before the division, and"
         f" {scores.std():.2f} after it.",
@@ -120,50 +97,39 @@ def _products(found: Explanation, stack: str) -> Question:
     )
 
 
+def _heads(maps: list[Tensor]) -> Iterator[tuple[int, int, Tensor]]:
+    """Layer, head and weights (T, S) of all maps (H, T, S)."""
+    for layer, weights in enumerate(maps):
+        for head, one in enumerate(weights):
+            yield layer, head, one
+
+
 def _entropy(weights: Tensor) -> Tensor:
     return -(weights * weights.clamp(min=1e-30).log()).sum(dim=-1)
 
 
-def _cross_maps(found: Explanation) -> list[Tensor]:
-    """Cross-attention weights (H, T, S) of each layer."""
-    count = found.sizes.config.num_decoder_layers
-    return [found.arrays[f"decoder.layers.{layer}.cross_attn.weights"] for layer in range(count)]
-
-
-def _own_attention(found: Explanation, stack: str, part: str) -> list[Tensor]:
-    """An array of the self-attention of each layer of a stack."""
-    config = found.sizes.config
-    count = config.num_encoder_layers if stack.startswith("encoder") else config.num_decoder_layers
-    return [found.arrays[f"{stack}.{layer}.self_attn{part}"] for layer in range(count)]
-
-
-def _softmax(found: Explanation, stack: str, axis: str) -> Question:
-    maps = _own_attention(found, stack, ".weights")
-    _, layer, head = min(
-        (_entropy(weights[head]).mean().item(), layer, head)
-        for layer, weights in enumerate(maps)
-        for head in range(weights.size(0))
-    )
-    weights = maps[layer][head]  # (T, T)
+def _softmax(found: Explanation, layer: str, pieces: list[Piece]) -> Question:
+    maps = found.of_layers(f"{layer}.self_attn.weights")
+    _, best, head = min((_entropy(weights).mean().item(), layer, head) for layer, head, weights in _heads(maps))
+    weights = maps[best][head]  # (T, T)
     # A first position that may only look at itself is no merit of the head.
     row = int(weights[1:].amax(dim=-1).argmax()) + 1 if len(weights) > 1 else 0
     column = int(weights[row].argmax())
-    pieces = found.axes[axis]
     return Question(
-        f"{stack}.{{layer}}.self_attn-weights",
+        f"{layer}.self_attn-weights",
         "Which head knows best where to look?",
-        f"Head {head + 1} of layer {layer + 1}: from {_quoted(pieces[row].text)} it looks at"
+        f"Head {head + 1} of layer {best + 1}: from {_quoted(pieces[row].text)} it looks at"
         f" {_quoted(pieces[column].text)} with a share of {weights[row, column]:.2f}.",
-        {"layer": layer, "head": head, "token": row},
+        {"layer": best, "head": head, "token": row},
     )
 
 
-def _residual(found: Explanation, stack: str) -> Question:
-    added, before = (_own_attention(found, stack, part) for part in ("", "_residual.in"))
+def _residual(found: Explanation, layer: str) -> Question:
+    added, before = (found.of_layers(f"{layer}.self_attn{part}") for part in ("", "_residual.in"))
     lengths = [(a.norm(dim=-1).mean() / x.norm(dim=-1).mean()).item() for a, x in zip(added, before, strict=True)]
     after = f", in layer {len(lengths)} {lengths[-1]:.2f} times" if len(lengths) > 1 else ""
     return Question(
-        f"{stack}.{{layer}}.self_attn_residual-residual",
+        f"{layer}.self_attn_residual-residual",
         "Does attention replace a vector, or change it a little?",
         f"On average, what attention adds in layer 1 is {lengths[0]:.2f} times as long as the vector it is added to"
         f"{after}.",
@@ -171,16 +137,17 @@ def _residual(found: Explanation, stack: str) -> Question:
     )
 
 
-def _feed_forward(found: Explanation, stack: str) -> Question:
-    hidden = found.arrays[f"{stack}.0.feed_forward.hidden"]
-    if found.sizes.config.activation == "relu":
-        share = (hidden > 0).float().mean().item()
-        answer = f"In layer 1, at each position {share:.0%} of them on average are above 0. The others are exactly 0."
-    else:
-        share = (hidden.abs() > 0.1).float().mean().item()
-        answer = f"In layer 1, at each position {share:.0%} of them on average are farther than 0.1 from 0."
-    station = f"{stack}.{{layer}}.feed_forward-ff"
-    return Question(station, "How many of the hidden numbers are at work?", answer, {"layer": 0})
+def _feed_forward(found: Explanation, layer: str) -> Question:
+    hidden = found.of_layers(f"{layer}.feed_forward.hidden")[0]
+    relu = found.sizes.config.activation == "relu"
+    share = ((hidden > 0) if relu else (hidden.abs() > 0.1)).float().mean().item()
+    above = "above 0. The others are exactly 0" if relu else "farther than 0.1 from 0"
+    return Question(
+        f"{layer}.feed_forward-ff",
+        "How many of the hidden numbers are at work?",
+        f"In layer 1, at each position {share:.0%} of them on average are {above}.",
+        {"layer": 0},
+    )
 
 
 def _mask(found: Explanation) -> Question:
@@ -194,18 +161,12 @@ def _mask(found: Explanation) -> Question:
     )
 
 
-def _strongest(found: Explanation, step: int) -> tuple[float, int, int, int]:
-    """Share, layer, head and source position of the head that looks most at one source piece."""
-    return max(
-        (weights[head, step].max().item(), layer, head, int(weights[head, step].argmax()))
-        for layer, weights in enumerate(_cross_maps(found))
-        for head in range(weights.size(0))
-    )
-
-
-def _cross_attention(found: Explanation) -> Question:
+def _cross_attention(found: Explanation, name: str) -> Question:
     step = max(range(len(found.written) - 1), key=lambda t: len(found.written[t].text), default=0)
-    share, layer, head, column = _strongest(found, step)
+    share, layer, head, column = max(
+        (weights[step].max().item(), layer, head, int(weights[step].argmax()))
+        for layer, head, weights in _heads(found.of_layers(name))
+    )
     return Question(
         "decoder.layers.{layer}.cross_attn-weights",
         f"Where does the model look when it writes {_quoted(found.written[step].text)}?",
@@ -215,18 +176,16 @@ def _cross_attention(found: Explanation) -> Question:
     )
 
 
-def _grid(found: Explanation) -> Question:
-    def straightness(weights: Tensor) -> float:
-        """The share that lies near the diagonal."""
-        t, s = weights.shape
-        rows, columns = torch.arange(t)[:, None] / max(t - 1, 1), torch.arange(s)[None, :] / max(s - 1, 1)
-        return ((rows - columns).abs() <= 1.5 / max(s, t)).float().mul(weights).sum().item() / t
+def _straightness(weights: Tensor) -> float:
+    """The share of a map (T, S) that lies near the diagonal."""
+    t, s = weights.shape
+    rows, columns = torch.arange(t)[:, None] / max(t - 1, 1), torch.arange(s)[None, :] / max(s - 1, 1)
+    return ((rows - columns).abs() <= 1.5 / max(s, t)).float().mul(weights).sum().item() / t
 
-    share, layer, head = max(
-        (straightness(weights[head]), layer, head)
-        for layer, weights in enumerate(_cross_maps(found))
-        for head in range(weights.size(0))
-    )
+
+def _grid(found: Explanation, name: str) -> Question:
+    maps = found.of_layers(name)
+    share, layer, head = max((_straightness(weights), layer, head) for layer, head, weights in _heads(maps))
     return Question(
         "all-heads",
         "Which head follows the order of the words?",
@@ -259,57 +218,55 @@ def _unsure(found: Explanation) -> Question:
 
 def _early(found: Explanation) -> Question:
     t = _least_sure(found)
-    written = found.written[t].text
-    layers = found.steps[t].early
+    written, layers = found.written[t].text, found.steps[t].early
     first = len(layers)
     while first and layers[first - 1][0][0] == written:
         first -= 1
-    if first < len(layers):
-        answer = f"At step {t + 1}, {_quoted(written)} stands first after layer {first + 1} of {len(layers)}."
-    else:
-        answer = (
-            f"At step {t + 1}, {_quoted(written)} is not first after the last layer. The search took it all the same."
-        )
-    return Question("early", "After which layer does it know what to write?", answer, {"step": t})
+    late = "is not first after the last layer. The search took it all the same."
+    answer = f"stands first after layer {first + 1} of {len(layers)}." if first < len(layers) else late
+    return Question(
+        "early",
+        "After which layer does it know what to write?",
+        f"At step {t + 1}, {_quoted(written)} {answer}",
+        {"step": t},
+    )
 
 
 def _choice(found: Explanation) -> Question:
     assert found.output is not None and found.greedy is not None
+    greedy, output, extensions = found.greedy, found.output, found.beam["extensions"]
     if not found.search.startswith("beam"):
         best = found.beam["hypotheses"][0]["text"]
-        answer = (
-            "No: beam search finds the same text."
-            if best == found.greedy.text
-            else f"Yes: a beam finds {_quoted(best)}."
-        )
-    elif found.greedy.text == found.output.text:
+        same = best == greedy.text
+        answer = "No: beam search finds the same text." if same else f"Yes: a beam finds {_quoted(best)}."
+    elif greedy.text == output.text:
         answer = "No: greedy search and the run's own search found the same text."
     else:
         answer = (
-            f"Yes: greedy search wrote {_quoted(found.greedy.text)} (log-probability {found.greedy.log_prob:.2f}), the"
-            f" run's own search {_quoted(found.output.text)} ({found.output.log_prob:.2f})."
+            f"Yes: greedy search wrote {_quoted(greedy.text)} (log-probability {greedy.log_prob:.2f}), the run's own"
+            f" search {_quoted(output.text)} ({output.log_prob:.2f})."
         )
-    cut = sum(one["fate"] == "cut" for one in found.beam["extensions"])
+    cut = sum(one["fate"] == "cut" for one in extensions)
     return Question(
         "choice",
         "Did it matter how the text was searched for?",
-        f"{answer} Beam search looked at {len(found.beam['extensions'])} beginnings and cut {cut} of them.",
+        f"{answer} Beam search looked at {len(extensions)} beginnings and cut {cut} of them.",
     )
 
 
 def _head(found: Explanation) -> Question:
-    least: dict[str, Any] = min(found.heads_off, key=lambda one: one["log_prob"])
-    changed = sum(one["text"] != (found.greedy.text if found.greedy else "") for one in found.heads_off)
-    layer = int(least["module"].split(".")[2])
-    kind = {"self_attn": "self-attention", "cross_attn": "cross-attention"}[least["module"].split(".")[-1]]
-    where = f"head {least['head'] + 1} of {kind} in layer {layer + 1} of the {least['module'].split('.')[0]}"
-    text = _quoted(least["text"]) if least["text"] else "nothing"
+    least = min(found.heads_off, key=lambda one: one.log_prob)
+    changed = sum(one.text != (found.greedy.text if found.greedy else "") for one in found.heads_off)
+    stack, _, number, attention = least.module.split(".")
+    layer, kind = int(number), attention.replace("_attn", "-attention")
+    where = f"head {least.head + 1} of {kind} in layer {layer + 1} of the {stack}"
+    text = _quoted(least.text) if least.text else "nothing"
     return Question(
         "heads-off",
         "Which head does this sentence need most?",
-        f"Without {where} the output's log-probability is {least['log_prob']:.2f}, and greedy search writes {text}."
+        f"Without {where} the output's log-probability is {least.log_prob:.2f}, and greedy search writes {text}."
         f" {changed} of {len(found.heads_off)} heads change the text.",
-        {"layer": layer, "head": least["head"]},
+        {"layer": layer, "head": least.head},
     )
 
 

@@ -1,6 +1,6 @@
-"""Searches, watched. They run as ever, over a step that computes everything anew with the plain model."""
+"""Searches, watched: they run unchanged, over a step that computes everything anew with the plain model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,7 +23,7 @@ from ...seq2seq.decoding.search import (
 _IMPOSSIBLE_ROW = -1
 """Stands for an extension that does not exist."""
 Predict = Callable[[Tensor], Tensor]
-"""The logits (R, V) of what follows after rows of tokens (R, T), bos included."""
+"""From rows of tokens (R, T), bos included, to the logits (R, V) of the next ones."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,8 @@ class Extension:
     """A hypothesis that a search looked at: another one, and one more token.
 
     Attributes:
-        parent: Number of the other one, in the order of the list; None for what begins with bos alone.
-        token: The last token.
-        log_prob: Of this token, given those before.
-        total: Of the whole hypothesis.
+        parent: Number of the other one, in the order of the list; None at the first position.
+        log_prob: Of this token, given those before; `total` is that of the whole hypothesis.
         position: Of the token, counted from 0.
         fate: `kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left.
     """
@@ -53,7 +51,7 @@ class PlainState:
     def __init__(self, device: torch.device | None = None) -> None:
         self.ids = torch.empty(1, 0, dtype=torch.long, device=device)  # (R, T)
         self.moved: list[int] | None = None
-        """Since the last step: which row each row was."""
+        """The former number of each row, if rows were moved since the last step."""
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i becomes what row `rows[i]` was."""
@@ -64,13 +62,7 @@ class PlainState:
 
 
 class WatchedStep:
-    """A `Step` that computes the whole sequence anew with the plain model, and writes down what a search makes of it.
-
-    Args:
-        predict: The model.
-        search: Whose step it is.
-        task: Of one sentence.
-    """
+    """A `Step` of a search for one sentence. It computes the whole sequence anew, and records each extension."""
 
     def __init__(self, predict: Predict, search: Search, task: Task) -> None:
         self._predict, self._size, self._task = predict, search.rows, task
@@ -83,7 +75,8 @@ class WatchedStep:
         """Takes the newest tokens (R,), standing at `position`; returns logits (R, V)."""
         assert isinstance(state, PlainState)
         if position:
-            self._note_kept(last.tolist(), position - 1, state.moved)
+            rows = state.moved or range(last.size(0))
+            self._note_kept(list(zip(rows, last.tolist(), strict=True)), position - 1)
         else:
             self._rows = [None] * last.size(0)
         state.moved = None
@@ -93,9 +86,7 @@ class WatchedStep:
         return logits
 
     def _possible(self, log_probs: Tensor, position: int, ids: Tensor) -> Tensor:
-        """Log-probabilities (R, V) without what the search leaves out: it takes a beginning that is given, does not
-        repeat itself if it must not, and ends at its limit.
-        """
+        """Log-probabilities (R, V) as the search changes them: by a given beginning, repetitions and its limit."""
         if position < self._task.longest_prefix:
             log_probs = force_prefixes(log_probs, position, [0], self._task.prefixes)
         if self._no_repeat_ngram_size:
@@ -103,20 +94,16 @@ class WatchedStep:
         at_limit = torch.full((log_probs.size(0),), position + 1 >= self._task.first_limit, device=log_probs.device)
         return force_eos(log_probs, at_limit, self._task.eos_id)
 
-    def _note_kept(self, tokens: Sequence[int], position: int, moved: list[int] | None) -> None:
+    def _note_kept(self, rows: list[tuple[int, int]], position: int) -> None:
         """Writes down the extensions of the last step, now that it is known from which ones the search goes on.
 
-        A beam has as many rows as ever where fewer beginnings are possible, in a prefix that is given, say: only those
-        that are possible are written down.
+        A beam has `size` rows even where fewer beginnings are possible, as in a given prefix: only possible ones are
+        written down.
         """
-        moved = list(range(len(tokens))) if moved is None else moved
-        rows = list(zip(moved, tokens, strict=True))
-        kept = [(row, token) for row, token in rows if self._is_possible(row, token)]
+        possible = [row != _IMPOSSIBLE_ROW for row in self._rows]
+        kept = [each for each in rows if possible[each[0]] and self._log_probs[each].item() > IMPOSSIBLE]
         numbers = self._note(position, kept)
         self._rows = [numbers.get(each, _IMPOSSIBLE_ROW) for each in rows]
-
-    def _is_possible(self, row: int, token: int) -> bool:
-        return self._rows[row] != _IMPOSSIBLE_ROW and self._log_probs[row, token].item() > IMPOSSIBLE
 
     def _note(self, position: int, kept: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Writes down the likeliest extensions of the last step and, wherever they stand, those that were kept."""
@@ -154,14 +141,9 @@ class WatchedStep:
 def watch(search: Search, predict: Predict, task: Task) -> tuple[list[Hypothesis], list[Extension]]:
     """Searches for the output of one sentence.
 
-    Args:
-        search: `Greedy`, `Beam` or `Sample`.
-        predict: The model.
-        task: Of one sentence.
-
     Returns:
-        The hypotheses, as the search gives them, and what it looked at on the way: in each step the likeliest
-        extensions, as many as a beam of the same size looks at.
+        The hypotheses, as the search gives them, and in each step the likeliest extensions, as many as a beam of the
+        same size looks at.
     """
     step = WatchedStep(predict, search, task)
     hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]

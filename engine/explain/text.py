@@ -9,38 +9,27 @@ from torch import Tensor
 from ...seq2seq.model.config import unknown
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
-from .stations import TITLES, Axis, Station, View
+from .stations import Axis, Station, View
 
 AXES = {"src": "source", "tgt": "what the decoder reads", "seq": "the one sequence"}
-"""In words."""
-FIRST = 6
-"""Numbers of a vector that are printed."""
-COLUMNS = 12
-"""Columns of a matrix that are printed."""
-LISTED = 5
-"""Candidates and heads that are printed."""
+FIRST, COLUMNS, LISTED = 6, 12, 5
+"""At most these are printed: numbers of a vector, columns of a matrix, candidates and heads."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What is looked at, counted from 0."""
+    """The numbers that are looked at, counted from 0; of a stack with fewer layers, those of the last one."""
 
     layer: int = 0
     head: int = 0
     token: int | None = None
-    """If it is not said: the first one, or in one sequence of source and target where the step stands."""
+    """By default the first one; in one sequence of source and target, that of the step."""
     step: int = 0
 
 
 def text(found: Explanation, place: Place) -> str:
-    """The walk as plain text.
-
-    Args:
-        found: The forward pass.
-        place: Where to look. Of a stack with fewer layers, the last one is shown.
-    """
-    writer = _Writer(found, place)
-    return "\n".join(writer.lines()) + "\n"
+    """The walk as plain text."""
+    return "\n".join(_Writer(found, place).lines()) + "\n"
 
 
 def number(x: float) -> str:
@@ -51,8 +40,8 @@ def number(x: float) -> str:
 class _Writer:
     def __init__(self, found: Explanation, place: Place) -> None:
         self._found, self._place = found, place
-        given = len(found.axes["seq"]) - len(found.axes["tgt"]) + place.step if "seq" in found.axes else 0
-        self._token = given if place.token is None else place.token
+        first = len(found.axes["seq"]) - len(found.axes["tgt"]) + place.step if "seq" in found.axes else 0
+        self._token = first if place.token is None else place.token
         self._asked = {one.station: one for one in questions(found)}
 
     def lines(self) -> Iterator[str]:
@@ -81,8 +70,7 @@ class _Writer:
         if one := self._asked.get(station.id):
             yield f"  Question: {one.question}\n  Answer: {one.answer}"
         if station.sources:
-            cited = "; ".join(TITLES[key] + (f" ({section})" if section else "") for key, section in station.sources)
-            yield f"  source: {cited}"
+            yield f"  source: {'; '.join(station.cited())}"
         if station.code[0]:
             yield f"  code: {station.code[0]}: {station.code[1]}"
 
@@ -123,8 +111,7 @@ class _Writer:
             shares = sorted(pairs, key=lambda one: -one[0])
             yield f"  {view.label}: " + "  ".join(f"{piece.text} {share:.3f}" for share, piece in shares[:COLUMNS])
         else:
-            for layer in range(self._layers(view)):
-                array = self._found.arrays[view.array.format(layer=layer)]
+            for layer, array in enumerate(self._found.of_layers(view.array)):
                 yield f"  after layer {layer + 1}: {self._vector(array[at])}"
 
     def _pieces(self) -> Iterator[str]:
@@ -142,13 +129,9 @@ class _Writer:
             shown = " ".join(f"{p:.2f}" for p in one.probabilities)
             yield f"  step {one.step}: {one.text}   (probabilities of the output: {shown})"
 
-    def _layers(self, view: View) -> int:
-        config = self._found.sizes.config
-        return config.num_encoder_layers if view.array.startswith("encoder") else config.num_decoder_layers
-
     def _array(self, view: View, part: str = "") -> Tensor:
         """The array of a view, of the chosen layer and head."""
-        layer = min(self._place.layer, max(self._layers(view) - 1, 0))
+        layer = min(self._place.layer, max(self._found.sizes.layers(view.array) - 1, 0))
         array = self._found.arrays[view.array.format(layer=layer) + part]
         return array[self._place.head] if view.by_head else array
 
@@ -165,8 +148,8 @@ class _Writer:
         more = ".." if len(columns) > COLUMNS else ""
         yield f"  {view.label}"
         yield " " * 14 + "".join(f"{piece.text[:8]:>9}" for piece in columns[:COLUMNS]) + more
-        if view.rows == "tgt" and view.columns == "src":  # what the step writes says more than what it has read
-            rows = self._found.written
+        if view.rows == "tgt" and view.columns == "src":
+            rows = self._found.written  # a step of cross-attention is named by the piece that it writes
         for i, piece in enumerate(rows):
             mark = ">" if i == self._position(view.rows) else " "
             cells = "".join(f"{x:9.2f}" for x in array[i, :COLUMNS].tolist())
@@ -200,8 +183,8 @@ class _Writer:
 
     def _heads_off(self) -> Iterator[str]:
         assert self._found.output is not None
-        for one in sorted(self._found.heads_off, key=lambda one: one["log_prob"])[:LISTED]:
-            change = one["log_prob"] - self._found.output.log_prob
-            stack, _, layer, kind = one["module"].split(".")
-            name = f"{stack} layer {int(layer) + 1}, {kind.removesuffix('_attn')}-attention, head {one['head'] + 1}"
-            yield f"  without {name}: log P {change:+.2f}; greedy search writes: {one['text'] or 'nothing'}"
+        for one in sorted(self._found.heads_off, key=lambda one: one.log_prob)[:LISTED]:
+            change = one.log_prob - self._found.output.log_prob
+            stack, _, layer, kind = one.module.split(".")
+            name = f"{stack} layer {int(layer) + 1}, {kind.removesuffix('_attn')}-attention, head {one.head + 1}"
+            yield f"  without {name}: log P {change:+.2f}; greedy search writes: {one.text or 'nothing'}"

@@ -1,7 +1,7 @@
 """Every intermediate result of one forward pass, taken from the model's own modules while it computes.
 
-Nothing is computed a second time in another way: what a module returns is read from it by a hook. Only what the model
-does not keep apart is derived, in one line each: Q K^T before it is divided, mean and variance of LayerNorm's input.
+Hooks read what the modules return. Three results that the model does not keep apart are derived, in one line each:
+Q K^T before it is divided, mean and variance of LayerNorm's input.
 """
 
 import math
@@ -18,10 +18,10 @@ from ...seq2seq.model.layers import Residual
 from ...seq2seq.model.rotary import RotaryPositions
 
 SHOWN_POSITIONS = 64
-"""Rows in the picture of the positions: at least so many, if the model has as many positions."""
+"""Least rows in the picture of the positions, if the model has as many positions."""
 Arrays = dict[str, Tensor]
-"""Results by name: the module that computes them, and after another dot which of its results it is. No batch dimension:
-(T, D) for vectors of positions, (H, T, d_k) for what heads have apart, (H, T, S) for maps."""
+"""Results by name: `MODULE`, or `MODULE.RESULT`. They have no batch dimension: (T, D) for vectors of positions,
+(H, T, d_k) for vectors of heads, (H, T, S) for maps."""
 
 
 def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
@@ -29,12 +29,12 @@ def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
 
     Args:
         model: In evaluation mode, on any device.
-        run: Calls the model on a batch of one sentence, once, without gradients.
+        run: Calls the model on a batch of one sentence, once.
 
     Returns:
         Of each module below, under its name:
 
-        * embedding: `.tokens` E[ids], `.scaled`, `.positions` where there are some, and their sum; `.picture`, more
+        * embedding: `.tokens` E[ids], `.scaled`, `.positions` if they are added, and the sum; `.picture`, of more
           positions than the sentence has
         * attention: `.q`, `.k`, `.v`, `.products` Q K^T, `.scores` divided by sqrt(d_k), `.masked` with -inf where the
           mask forbids, `.weights`, `.heads`, `.concat`, and the output; where rotary positions turn queries and keys,
@@ -69,7 +69,7 @@ def _keep(arrays: Arrays, name: str, value: Tensor) -> None:
 
 
 def _keep_attention(arrays: Arrays, name: str, call: AttentionCall) -> None:
-    """(1, H, T, ..) each; scores are computed once more, without the mask, and once more without the division."""
+    """Each is (1, H, T, ..); scores are computed again without the mask, and without the division."""
     scores = attention_scores(call.q, call.k)
     products = scores * math.sqrt(call.q.size(-1))
     found = {"q": call.q, "k": call.k, "v": call.v, "products": products, "scores": scores}
@@ -79,7 +79,7 @@ def _keep_attention(arrays: Arrays, name: str, call: AttentionCall) -> None:
 
 
 def _on_linear(arrays: Arrays, name: str, module: nn.Linear, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    """What the matrices of attention and feed-forward get and give; Q, K and V come by `recording`."""
+    """Inputs and outputs of the matrices of attention and feed-forward; Q, K and V come by `recording`."""
     if name.endswith(".out_proj"):
         _keep(arrays, name.removesuffix("out_proj") + "concat", inputs[0])
         _keep(arrays, name.removesuffix(".out_proj"), output)
@@ -107,7 +107,7 @@ def _on_norm(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Tensor,
 
 
 def _on_embedding(arrays: Arrays, name: str, module: Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Of tied embeddings only one table has a name, so its rows are looked up here for each of its users."""
+    """Tied embeddings share one table, which has one name: its rows are looked up here for each embedding."""
     ids: Tensor = inputs[0]
     tokens = module.tokens(ids)
     _keep(arrays, f"{name}.tokens", tokens)
@@ -120,7 +120,7 @@ def _on_embedding(arrays: Arrays, name: str, module: Embedding, inputs: tuple[An
 
 
 def _on_rotary(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """What they were before they were turned; how they are after it comes by `recording`."""
+    """Queries and keys before they are turned; the turned ones come by `recording`."""
     for part, value in zip("qk", inputs[0].chunk(2, dim=1), strict=True):
         _keep(arrays, f"{name}.{part}", value)
 
@@ -133,11 +133,10 @@ _HOOKS: dict[type[nn.Module], Callable[..., None]] = {
     FeedForward: _on_output,
     Residual: _on_residual,
 }
-"""Who listens to which modules."""
 
 
 def encoder_output(arrays: Arrays, num_layers: int) -> Tensor:
-    """What an encoder of so many layers gives, (S, D): the output of its last LayerNorm, if it has one."""
+    """The output (S, D) of an encoder: that of its last LayerNorm, if it has one."""
     last = arrays[f"encoder.layers.{num_layers - 1}.feed_forward_residual"]
     return arrays.get("encoder.norm", last)
 

@@ -19,51 +19,32 @@ from ..exportable import why_not_exportable
 from ..runs.checkpoint import ModelDescription
 from ..runs.directory import RunDirectory
 from ..runs.weights import load_model
-from .readme import render_readme
 
 FORMAT_VERSION = 1
 _MARK = "export.json"
-
-
-def require_ctranslate2() -> None:
-    """Says what to install where CTranslate2 is missing.
-
-    Raises:
-        EnvironmentFault: It cannot be imported.
-    """
-    try:
-        import ctranslate2.specs  # noqa: F401
-    except ImportError as error:
-        raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
-
-
-def refuse_foreign_directory(output: Path) -> None:
-    """Refuses to replace anything that an earlier export did not write.
-
-    Raises:
-        UsageError: Something else is there.
-    """
-    empty = output.is_dir() and not any(output.iterdir())
-    if (output.exists() or output.is_symlink()) and not empty and not (output / _MARK).is_file():
-        raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
 
 
 def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quantization: str = "float32") -> None:
     """Writes a checkpoint as a CTranslate2 directory; an earlier export in its place is replaced in one step.
 
     Args:
-        run: Where the tokenizer is.
-        checkpoint: The checkpoint.
-        output: The directory.
-        quantization: One of `limits.QUANTIZATIONS`.
+        quantization: One of `QUANTIZATIONS`.
 
     Raises:
-        ModelError: A damaged checkpoint, a tokenizer that is not its own, or a model that CTranslate2 cannot hold.
-        UsageError: `output` is something else than an earlier export.
+        ModelError: The checkpoint is damaged, the tokenizer is not its own, or CTranslate2 cannot hold the model.
+        UsageError: `output` exists and is no earlier export.
         EnvironmentFault: CTranslate2 is missing, or the directory cannot be written.
     """
-    require_ctranslate2()
-    refuse_foreign_directory(output)
+    try:
+        import ctranslate2.specs  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
+    from .readme import render_readme
+    from .specification import specify
+
+    empty = output.is_dir() and not any(output.iterdir())
+    if (output.exists() or output.is_symlink()) and not empty and not (output / _MARK).is_file():
+        raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
     model, description = load_model(checkpoint)
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, checkpoint)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
@@ -71,23 +52,20 @@ def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quan
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
     assert isinstance(model, Transformer)
     with staged_directory(output) as staged:
-        _write_model(model, tokenizer, staged, quantization)
+        _write_model(specify(model, tokenizer.tgt.forbidden_ids()), tokenizer, staged, quantization)
         tokenizer.save(staged / "tokenizer")
         text = render_readme(description, tokenizer, quantization=quantization)
         write_file(staged / "README.md", text.encode())
         write_file(staged / _MARK, json_bytes(_origin(description, checkpoint, quantization)))
 
 
-def _write_model(model: Transformer, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
-    from .specification import specify
-
-    spec = specify(model, tokenizer.tgt.forbidden_ids())
+def _write_model(spec: Any, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
     for vocabulary, register in (
         (tokenizer.src, spec.register_source_vocabulary),
         (tokenizer.tgt, spec.register_target_vocabulary),
     ):
         register([vocabulary.piece(i) for i in range(len(vocabulary))])
-    config: Any = spec.config
+    config = spec.config
     config.unk_token, config.bos_token, config.eos_token = map(tokenizer.tgt.piece, (UNK_ID, BOS_ID, EOS_ID))
     config.decoder_start_token = config.bos_token
     config.add_source_bos, config.add_source_eos = False, True

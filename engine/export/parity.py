@@ -4,12 +4,12 @@ CTranslate2's beam search is ours but for five things. Four are made equal befor
 
 * it divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha, eos counted by both: it is asked for all
   hypotheses with their log-probabilities, and they are ranked by our formula;
-* it stops once beam_size hypotheses have ended, and we go on while what is likeliest of all has not: for the comparison
-  we stop, too, so that the BLEU of a beam may differ a little from that of `tfm evaluate`;
+* it stops once beam_size hypotheses have ended, and we go on while the likeliest of all has not: for the comparison we
+  stop, too, so that the BLEU of a beam may differ a little from that of `tfm evaluate`;
 * with a length penalty of 0 it may stop once the likeliest beam has ended, we when beam_size hypotheses have: a penalty
   that rounds to a division by 1 leaves it no choice;
-* at the longest length it returns what has not ended, and we end it in place of its last piece: sentences where it does
-  so are compared without that piece when searched greedily, and left out of the comparison of beams.
+* at the longest length it returns an output without its end, and we write the end in place of the last piece: greedy
+  outputs of this kind are compared without that piece, and those of beams are left out of the comparison.
 
 The fifth is left: where `no_repeat_ngram_size` forbids tokens, it raises the probabilities of the others until they
 sum to 1 again, and we leave them as they are. Greedy search does not see that, a beam does.
@@ -42,12 +42,12 @@ _EOS = "</s>"
 
 @dataclass(frozen=True)
 class Found:
-    """What CTranslate2 found for one sentence.
+    """CTranslate2's translation of one sentence.
 
     Attributes:
         tokens: Pieces, without eos, or without the piece in whose place we write eos at the longest length.
         log_prob: Of them and eos; not a number where CTranslate2 divided it by its own length penalty.
-        ended: Whether it came to an end within the longest length.
+        ended: It came to an end within the longest length.
     """
 
     tokens: tuple[str, ...]
@@ -56,14 +56,13 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Search:
-    """One way to search, and what to call it."""
+class Way:
+    """One way to search; with `own_penalty`, CTranslate2 ranks by its own length penalty instead of ours."""
 
     name: str
     beam_size: int
     alpha: float
     own_penalty: bool = False
-    """Whether CTranslate2 ranks by its own length penalty instead of ours."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,13 @@ class Agreement:
     """How far run and export agree under one search.
 
     Attributes:
-        search: The search.
         equal, compared: Sentences with the same pieces, of those compared.
-        left_out: Sentences that were not: their translation did not end, or the run searched for it twice.
+        left_out: Sentences not compared: their translation did not end, or the run searched for it twice.
         difference: Largest difference between the log-probabilities of a sentence's two translations; None if unknown.
         bleu, export_bleu: Of run and export, against the references; on all sentences.
     """
 
-    search: Search
+    search: Way
     equal: int
     compared: int
     left_out: int
@@ -88,7 +86,7 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        """Of equal sentences; 1 where there is nothing to compare."""
+        """The share of equal sentences; 1 where there is nothing to compare."""
         return self.equal / self.compared if self.compared else 1.0
 
 
@@ -97,12 +95,12 @@ def as_ctranslate2(search: Greedy | Beam) -> Greedy | Beam:
     return replace(search, stops_early=True) if isinstance(search, Beam) else search
 
 
-def searches(beam_size: int, alpha: float) -> list[Search]:
+def searches(beam_size: int, alpha: float) -> list[Way]:
     """Greedy and beam search without a length penalty; then the run's own search, ranked by our formula and theirs."""
-    found = [Search("greedy", 1, alpha), Search("beam 5, no length penalty", 5, 0.0)]
+    found = [Way("greedy", 1, alpha), Way("beam 5, no length penalty", 5, 0.0)]
     if beam_size > 1 and alpha > 0:
-        found.append(Search(f"beam {beam_size}, length penalty {alpha:g}", beam_size, alpha))
-        found.append(Search(f"beam {beam_size}, CTranslate2's penalty {alpha:g}", beam_size, alpha, own_penalty=True))
+        found.append(Way(f"beam {beam_size}, length penalty {alpha:g}", beam_size, alpha))
+        found.append(Way(f"beam {beam_size}, CTranslate2's penalty {alpha:g}", beam_size, alpha, own_penalty=True))
     return found
 
 
@@ -124,7 +122,7 @@ def translate_pieces(
     export: Any,
     sources: Sequence[Sequence[str]],
     limits: Sequence[int],
-    search: Search,
+    search: Way,
     no_repeat_ngram_size: int = 0,
 ) -> list[Found]:
     """Searches with CTranslate2.
@@ -133,8 +131,7 @@ def translate_pieces(
         export: A `ctranslate2.Translator`.
         sources: Pieces of each sentence, without eos.
         limits: Most pieces of each translation, eos included.
-        search: How.
-        no_repeat_ngram_size: So many pieces in a row stand at most once in a translation; 0 for no such limit.
+        no_repeat_ngram_size: A row of this many pieces comes at most once in a translation; 0 is no limit.
     """
     order = sorted(range(len(sources)), key=lambda i: (limits[i], len(sources[i])))
     found: dict[int, Found] = {}
@@ -158,7 +155,7 @@ def translate_pieces(
     return [found[i] for i in range(len(sources))]
 
 
-def _best(result: Any, limit: int, search: Search) -> Found:
+def _best(result: Any, limit: int, search: Way) -> Found:
     if search.own_penalty:
         tokens = result.hypotheses[0]
         return Found(tuple(tokens[: limit - 1]), math.nan, len(tokens) < limit)
@@ -175,38 +172,37 @@ def compare(
     """Translates the same sentences with a run and its export.
 
     Args:
-        translator: The run.
         export: From `load_export`.
         pairs: Sentences and their references; those that do not fit the model whole, or have no letters, are left out.
-        on_done: Told how many translations have been compared so far, of `len(pairs)` for each of `searches`.
+        on_done: Hears how many translations have been compared so far, of `len(pairs)` for each of `searches`.
     """
     tokenizer, decoding, max_seq_len = translator.tokenizer, translator.decoding, translator.model.config.max_seq_len
-    pairs = [pair for pair in pairs if translator.is_searched(pair[0])]
-    masked = [tokenizer.mask(src) for src, _ in pairs]  # CTranslate2 knows no placeholders, only their symbols
-    pieces = [tokenizer.src.encode_as_pieces(one.text) for one in masked]
-    fitting = [i for i, tokens in enumerate(pieces) if 0 < len(tokens) < max_seq_len]
-    sources, references = [pieces[i] for i in fitting], [[pairs[i][1]] for i in fitting]
-    masked = [masked[i] for i in fitting]
-    limits = [decoding.max_decode_len(len(tokens), max_seq_len) for tokens in sources]
+    texts, references, masked, sources = list[str](), list[list[str]](), list[Masked](), list[list[str]]()
+    for src, tgt in filter(lambda pair: translator.is_searched(pair[0]), pairs):
+        mask = tokenizer.mask(src)  # CTranslate2 knows no placeholders, only their symbols
+        pieces = tokenizer.src.encode_as_pieces(mask.text)
+        if 0 < len(pieces) < max_seq_len:
+            texts.append(src)
+            references.append([tgt])
+            masked.append(mask)
+            sources.append(pieces)
+    limits = [decoding.max_decode_len(len(pieces), max_seq_len) for pieces in sources]
     agreements: list[Agreement] = []
     ours: dict[tuple[int, float], list[Translation]] = {}
     for number, search in enumerate(searches(decoding.beam_size, decoding.length_penalty)):
         key = search.beam_size, search.alpha
         if key not in ours:
-            texts = [pairs[i][0] for i in fitting]
             chosen = as_ctranslate2(translator.search(search.beam_size, search.alpha))
             ours[key] = translator.translate(texts, search=chosen)
         theirs = translate_pieces(export, sources, limits, search, decoding.no_repeat_ngram_size)
         bleu = score("bleu", [translation.text for translation in ours[key]], references).value
         export_bleu = score("bleu", _texts(translator, theirs, masked), references).value
-        theirs = [replace(one, tokens=_unmasked(one.tokens, mask)) for one, mask in zip(theirs, masked, strict=True)]
+        theirs = [
+            replace(one, tokens=tuple(map(mask.unmask, one.tokens))) for one, mask in zip(theirs, masked, strict=True)
+        ]
         agreements.append(_agreement(search, ours[key], theirs, bleu, export_bleu))
         on_done((number + 1) * len(pairs))
     return agreements
-
-
-def _unmasked(tokens: Sequence[str], masked: Masked) -> tuple[str, ...]:
-    return tuple(masked.unmask(token) for token in tokens)
 
 
 def _texts(translator: Translator, found: Sequence[Found], masked: Sequence[Masked]) -> list[str]:
@@ -217,7 +213,7 @@ def _texts(translator: Translator, found: Sequence[Found], masked: Sequence[Mask
 
 
 def _agreement(
-    search: Search, ours: Sequence[Translation], theirs: Sequence[Found], bleu: float, export_bleu: float
+    search: Way, ours: Sequence[Translation], theirs: Sequence[Found], bleu: float, export_bleu: float
 ) -> Agreement:
     once = [(a, b) for a, b in zip(ours, theirs, strict=True) if not a.repaired]  # an export has one search
     compared = [(a, b) for a, b in once if b.ended or search.beam_size == 1]
@@ -234,7 +230,7 @@ def _agreement(
 
 
 def table(agreements: Sequence[Agreement]) -> list[str]:
-    """The agreements as lines of text."""
+    """The agreements, as lines."""
     width = max(len(one.search.name) for one in agreements)
     lines = [f"{'':<{width}}        equal        share  difference   BLEU  export"]
     for one in agreements:

@@ -1,12 +1,12 @@
 """The README.md of an export: how to translate with it, and how to get exactly what `tfm translate` gives."""
 
 from ...data.tokenizer import Tokenizer
-from ...seq2seq.model.config import Positions, unknown
 from ..runs.checkpoint import ModelDescription
+from .specification import POSITIONS, known
 
 _TEMPLATE = """# A translator for CTranslate2
 
-Exported by tfm ({weights}). It needs `pip install ctranslate2 sentencepiece`, and nothing of tfm:
+Exported by tfm (weights in {quantization}). It needs `pip install ctranslate2 sentencepiece`, and nothing of tfm:
 
 ```python
 import unicodedata
@@ -33,7 +33,7 @@ def translate(texts):
         return_scores=True,
         return_end_token=True,
         min_decoding_length=0,
-        max_decoding_length={max_decoding_length},
+        max_decoding_length={max_seq_len},
         no_repeat_ngram_size={no_repeat_ngram_size},
         max_batch_size=2048,
         batch_type="tokens",
@@ -42,7 +42,7 @@ def translate(texts):
     return [target.decode([piece for piece in pieces if piece != "</s>"]) for pieces in best]
 
 
-print(translate(["{example}"]))
+print(translate(["One sentence."]))
 ```
 
 eos is added to sources, and control and unknown pieces are never generated, whoever calls: both are part of the model.
@@ -58,7 +58,7 @@ rare sentences of which more than {beam_size} hypotheses end at once, and for be
   and differs now and then.
 * **Limits.** tfm ends a translation of n source pieces at min({factor:g} * n + {offset}, {max_seq_len}) pieces, eos
   included, and lets it end there; CTranslate2 stops at `max_decoding_length`, without an end. Sources of more than
-  {max_source} pieces, which this model has never seen, tfm splits at sentence ends; do so before, {too_long}.
+  {max_source} pieces, which this model has never seen, tfm splits at sentence ends; do so before, for it {too_long}.
 * **Repetitions.** `no_repeat_ngram_size` is the same limit in both; 0 is none. Where it forbids pieces, CTranslate2
   raises the probabilities of the others until they sum to 1 again. tfm does not, so that beams may be ranked otherwise.
 * **Placeholders.** {placeholders}
@@ -73,7 +73,7 @@ def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quanti
     """The text, with the numbers of this model."""
     config, decoding = description.model_config(), description.decoding_config()
     return _TEMPLATE.format(
-        weights="weights in " + quantization,
+        quantization=quantization,
         src="tokenizer" if tokenizer.joint else "src",
         tgt="tokenizer" if tokenizer.joint else "tgt",
         alpha=decoding.length_penalty,
@@ -81,17 +81,15 @@ def render_readme(description: ModelDescription, tokenizer: Tokenizer, *, quanti
         factor=decoding.max_length_factor,
         offset=decoding.max_length_offset,
         max_seq_len=config.max_seq_len,
-        max_decoding_length=config.max_seq_len,
         no_repeat_ngram_size=decoding.no_repeat_ngram_size,
         max_source=config.max_seq_len - 1,
-        too_long=_of_too_long_sources(config.positions),
+        too_long=known(POSITIONS, "positions", config.positions)[1],
         placeholders=_of_placeholders(tokenizer),
-        example="One sentence.",
     )
 
 
 def _of_placeholders(tokenizer: Tokenizer) -> str:
-    """What is to be done about `%s`, `<b>` and the like."""
+    """How `%s`, `<b>` and the like are translated."""
     again = (
         "Where a translation lacks one of its source (`%s`, `<b>`, a URL), tfm searches once more, by a beam\n"
         "  search that ends no output without it; CTranslate2 does not."
@@ -103,14 +101,3 @@ def _of_placeholders(tokenizer: Tokenizer) -> str:
         '  `masked.text` of `masked = Tokenizer.load("tokenizer").mask(text)`, and put them back with\n'
         f"  `masked.unmask(translation)`. {again}"
     )
-
-
-def _of_too_long_sources(positions: Positions) -> str:
-    """What CTranslate2 does with a source that is longer than the model has seen."""
-    match positions:
-        case "learned":
-            return "for it raises an error"
-        case "sinusoidal" | "rotary" | "none":
-            return "for it translates them badly"
-        case _:
-            raise unknown("positions", positions)

@@ -5,7 +5,8 @@ projected by the rows of one matrix.
 """
 
 import math
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Never, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,38 +15,66 @@ from ctranslate2.specs import attention_spec, common_spec, transformer_spec
 from torch import Tensor, nn
 
 from ...seq2seq.model.attention import MultiHeadAttention
-from ...seq2seq.model.config import Activation, ModelConfig, NormOrder, Positions, unknown
+from ...seq2seq.model.config import Activation, ModelConfig, Positions, unknown
 from ...seq2seq.model.embedding import Embedding, LearnedPositions, sinusoidal_positions
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.feed_forward import FeedForward
-from ...seq2seq.model.layers import DecoderLayer, EncoderLayer, Residual
+from ...seq2seq.model.layers import DecoderLayer, Residual
 from ..exportable import MIN_POSITIONS
 
 FORBIDDEN_LOGIT = -1e4
-"""Bias of the pieces that must never be generated: their probability is exactly 0, in half precision too."""
+"""Bias of forbidden pieces: their probability is exactly 0, in half precision too."""
 
 Array = npt.NDArray[np.float32]
+K = TypeVar("K")
+T = TypeVar("T")
+
+ACTIVATIONS: dict[Activation, tuple[Any, bool]] = {
+    "relu": (common_spec.Activation.RELU, False),
+    "gelu": (common_spec.Activation.GELU, False),
+    "swiglu": (common_spec.Activation.SWISH, True),
+}
+"""CTranslate2's name of an activation, and whether it is multiplied by a second projection."""
+POSITIONS: dict[Positions, tuple[Callable[[Embedding, int], Tensor | None], str]] = {
+    "learned": (lambda embedding, _: cast(LearnedPositions, embedding.positions).weight, "raises an error"),
+    "sinusoidal": (
+        lambda embedding, length: sinusoidal_positions(length, embedding.tokens.embedding_dim),
+        "translates them badly",
+    ),
+    "rotary": (lambda *_: None, "translates them badly"),  # `_attention` has them
+    "none": (lambda embedding, length: torch.zeros(length, embedding.tokens.embedding_dim), "translates them badly"),
+}
+"""The table of position vectors, with this many rows if they can be computed; and how CTranslate2 takes longer sources.
+
+CTranslate2's own table is never used: its sinusoids are arranged otherwise.
+"""
+
+
+def known(table: Mapping[K, T], setting: str, value: K) -> T:
+    """The entry of a value of the configuration.
+
+    Raises:
+        NotImplementedError: The value is not known here.
+    """
+    if value not in table:
+        raise unknown(setting, cast(Never, value))
+    return table[value]
 
 
 def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.TransformerSpec:
     """The specification of a model, its weights copied; vocabularies and special tokens are still to be set.
 
     Args:
-        model: One that `why_not_exportable` has nothing to say against.
+        model: `why_not_exportable` gives no reason against it.
         forbidden_ids: Target pieces that are never to be generated.
 
     Raises:
         NotImplementedError: The configuration has a value that is not known here.
     """
     config = model.config
-    pre_norm = _is_pre_norm(config.norm_order)
-    activation, gated = _activation(config.activation)
-    shape: dict[str, Any] = {
-        "num_heads": config.num_heads,
-        "pre_norm": pre_norm,
-        "activation": activation,
-        "ffn_glu": gated,
-    }
+    pre_norm = known({"post": False, "pre": True}, "norm_order", config.norm_order)
+    activation, gated = known(ACTIVATIONS, "activation", config.activation)
+    shape: Any = {"num_heads": config.num_heads, "pre_norm": pre_norm, "activation": activation, "ffn_glu": gated}
     encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, **shape)
     decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, **shape)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
@@ -53,10 +82,15 @@ def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.Tr
     settings.layer_norm_epsilon = config.norm_eps
     _set_embedding(encoder, encoder.embeddings[0], model.src_embedding, config)
     _set_embedding(decoder, decoder.embeddings, model.tgt_embedding, config)
-    for layer, ours in zip(encoder.layer, model.encoder.layers, strict=True):
-        _set_encoder_layer(layer, cast(EncoderLayer, ours))
-    for layer, ours in zip(decoder.layer, model.decoder.layers, strict=True):
-        _set_decoder_layer(layer, cast(DecoderLayer, ours))
+    layers: Any = [
+        *zip(encoder.layer, model.encoder.layers, strict=True),
+        *zip(decoder.layer, model.decoder.layers, strict=True),
+    ]
+    for layer, ours in layers:
+        layer.self_attention = _attention(ours.self_attn, ours.self_attn_residual, self_attention=True)
+        if isinstance(ours, DecoderLayer):
+            layer.attention = _attention(ours.cross_attn, ours.cross_attn_residual, self_attention=False)
+        _set_feed_forward(layer.ffn, ours.feed_forward, ours.feed_forward_residual)
     if pre_norm:
         _set_norm(encoder.layer_norm, model.encoder.norm)
         _set_norm(decoder.layer_norm, model.decoder.norm)
@@ -64,70 +98,20 @@ def specify(model: Transformer, forbidden_ids: list[int]) -> transformer_spec.Tr
     return spec
 
 
-def _is_pre_norm(norm_order: NormOrder) -> bool:
-    match norm_order:
-        case "post":
-            return False
-        case "pre":
-            return True
-        case _:
-            raise unknown("norm_order", norm_order)
-
-
-def _activation(activation: Activation) -> tuple[Any, bool]:
-    """CTranslate2's name of it, and whether it is multiplied by a second projection."""
-    match activation:
-        case "relu":
-            return common_spec.Activation.RELU, False
-        case "gelu":
-            return common_spec.Activation.GELU, False
-        case "swiglu":
-            return common_spec.Activation.SWISH, True
-        case _:
-            raise unknown("activation", activation)
-
-
 def _set_embedding(stack: Any, tokens: Any, embedding: Embedding, config: ModelConfig) -> None:
     tokens.weight = _array(embedding.tokens.weight)
     stack.scale_embeddings = embedding.scale != 1
-    table = _positions(embedding, config.positions)
+    positions, _ = known(POSITIONS, "positions", config.positions)
+    table = positions(embedding, max(embedding.num_positions, MIN_POSITIONS))
     if table is not None:
-        stack.position_encodings.encodings = table
-
-
-def _positions(embedding: Embedding, positions: Positions) -> Array | None:
-    """The position vectors as a table: ours, never CTranslate2's own, whose sinusoids are arranged otherwise."""
-    length, d_model = max(embedding.num_positions, MIN_POSITIONS), embedding.tokens.embedding_dim
-    match positions:
-        case "learned":
-            assert isinstance(embedding.positions, LearnedPositions)
-            return _array(embedding.positions.weight)
-        case "sinusoidal":
-            return _array(sinusoidal_positions(length, d_model))
-        case "rotary":
-            return None  # `_attention` has them
-        case "none":
-            return np.zeros((length, d_model), dtype=np.float32)
-        case _:
-            raise unknown("positions", positions)
-
-
-def _set_encoder_layer(spec: Any, layer: EncoderLayer) -> None:
-    spec.self_attention = _attention(layer.self_attn, layer.self_attn_residual, self_attention=True)
-    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
-
-
-def _set_decoder_layer(spec: Any, layer: DecoderLayer) -> None:
-    spec.self_attention = _attention(layer.self_attn, layer.self_attn_residual, self_attention=True)
-    spec.attention = _attention(layer.cross_attn, layer.cross_attn_residual, self_attention=False)
-    _set_feed_forward(spec.ffn, layer.feed_forward, layer.feed_forward_residual)
+        stack.position_encodings.encodings = _array(table)
 
 
 def _attention(attention: MultiHeadAttention, residual: Residual, *, self_attention: bool) -> Any:
     """One attention sub-layer. Self-attention projects queries, keys and values at once, cross-attention queries apart.
 
-    CTranslate2 knows one width of heads; where d_k and d_v differ, the narrower is filled up with zeros, which change
-    neither a dot product nor an output.
+    CTranslate2 knows one width of heads; where d_k and d_v differ, zeros fill up the narrower. They change neither a
+    dot product nor an output.
     """
     heads, d_model = attention.num_heads, attention.out_proj.out_features
     d_k, d_v = attention.q_proj.out_features // heads, attention.v_proj.out_features // heads
@@ -191,5 +175,5 @@ def _set_norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _array(tensor: Tensor) -> Array:
-    """A copy: quantization scales what it is given in place."""
+    """A copy: quantization scales its input in place."""
     return tensor.detach().to("cpu", torch.float32, copy=True).numpy()

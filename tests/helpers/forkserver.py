@@ -103,11 +103,13 @@ class ForkServer:
 
     Args:
         folder: For what they write.
+        packages: A folder with another `tfm`, which is imported in place of the installed one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, packages: Path | None = None) -> None:
         self._folder = folder
-        settings = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "PYTHONPATH": str(TESTS)}
+        path = os.pathsep.join(map(str, filter(None, (packages, TESTS))))
+        settings = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "PYTHONPATH": path}
         environment = {**os.environ, **settings}
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", "-m", "helpers.forkserver"],

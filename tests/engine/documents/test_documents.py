@@ -1,4 +1,4 @@
-"""Documents: what is empty is filled in and marked, and nothing else changes."""
+"""Documents: empty places are filled in and marked, and nothing else changes."""
 
 import io
 import json

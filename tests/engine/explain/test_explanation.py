@@ -1,4 +1,4 @@
-"""What is shown of a run: the same output as `tfm translate`, searches, heads, checkpoints; and what is refused."""
+"""Explanations: the same output as `tfm translate`, searches, heads, checkpoints; and texts that are refused."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -93,8 +93,8 @@ def test_heads_off_are_compared_with_the_output(tmp_path: Path, tokenizer: Token
     found = explained(write_run(tmp_path / "run", tokenizer, config), "a dog sees the house")
     assert len(found.heads_off) == 2 * (3 + 2 + 2)
     for one in found.heads_off:
-        assert len(one["log_probs"]) == len(found.written)
-        assert one["log_prob"] == pytest.approx(sum(one["log_probs"]))
+        assert len(one.log_probs) == len(found.written)
+        assert one.log_prob == pytest.approx(sum(one.log_probs))
 
 
 def test_checkpoints_are_looked_at_with_one_output(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -18,8 +18,8 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine import explain as explain_package
 from tfm.engine.explain.explanation import explain
 from tfm.engine.explain.page import mathml, page
-from tfm.engine.explain.stations import stations
 from tfm.engine.explain.text import Place
+from tfm.engine.explain.walk import Sizes, stations
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
 from tfm.seq2seq.model import ModelConfig
@@ -188,6 +188,4 @@ def test_formulas_are_mathml_that_browsers_know() -> None:
 
 def stations_of(config: ModelConfig) -> Any:
     """The walk through a model of this configuration."""
-    from tfm.engine.explain.stations import Sizes
-
     return stations(Sizes(config, {"src": 5, "tgt": 6, "seq": 11}, 300))

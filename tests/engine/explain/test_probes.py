@@ -46,7 +46,7 @@ def test_each_head_is_switched_off_alone(model: Transformer) -> None:
         outputs.append(model(SRC, TGT))
         return torch.zeros(3)
 
-    found = without_each_head(model, log_probs, lambda: [7])
+    found = without_each_head(model, log_probs, lambda: "a text")
     assert [(one.module, one.head) for one in found] == [(m, h) for m in attention_modules(model) for h in range(2)]
     whole = model(SRC, TGT)
     assert len(outputs) == 12 and not any(torch.allclose(one, whole) for one in outputs)

@@ -47,7 +47,7 @@ def test_answers_are_found_in_the_numbers(found: Explanation) -> None:
     free = found.steps[: len(found.steps) - found.at_limit]
     least_sure = min(step.probability for step in free)
     assert f"{least_sure:.3f}" in answers["probabilities"].answer
-    least = min(one["log_prob"] for one in found.heads_off)
+    least = min(one.log_prob for one in found.heads_off)
     assert f"{least:.2f}" in answers["heads-off"].answer
     if "src" in found.axes:
         one = answers["decoder.layers.{layer}.cross_attn-weights"]

@@ -1,4 +1,4 @@
-"""Watched searches: they find what searches find, and what they kept and cut is written down as it was."""
+"""Watched searches find the same outputs as others, and record which hypotheses they kept and cut."""
 
 import math
 from collections.abc import Callable
@@ -78,13 +78,13 @@ def test_what_a_beam_kept_and_cut(size: int, predict: Callable[[Tensor], Tensor]
 
 
 def replayed(predict: Callable[[Tensor], Tensor], task: Task, size: int, once: int) -> dict[tuple[int, ...], str]:
-    """What becomes of each beginning that a beam of a size looks at; written without tensors.
+    """The fate of each beginning that a beam looks at; written without tensors.
 
     Args:
         predict: The model.
         task: Of one sentence.
         size: K.
-        once: So many tokens in a row stand at most once in an output; 0 for no such limit.
+        once: A row of this many tokens comes at most once in an output; 0 is no limit.
     """
     fates: dict[tuple[int, ...], str] = {}
     beam, ended = [((), 0.0)], 0

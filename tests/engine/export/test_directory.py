@@ -13,6 +13,7 @@ from helpers.pieces import EOS
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.export import directory as export_directory
+from tfm.engine.export import readme as export_readme
 from tfm.engine.export.directory import export_checkpoint
 from tfm.engine.export.parity import as_ctranslate2
 from tfm.engine.runs.directory import RunDirectory
@@ -107,7 +108,7 @@ def test_nothing_half_written_is_left(run_directory: Path, tmp_path: Path, monke
 
     output = export(run_directory, tmp_path / "export")
     before = (output / "export.json").read_bytes()
-    monkeypatch.setattr(export_directory, "render_readme", fail)
+    monkeypatch.setattr(export_readme, "render_readme", fail)
     for target in (output, tmp_path / "other"):
         with pytest.raises(EnvironmentFault, match="No space left"):
             export(run_directory, target, quantization="int8")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tfm.engine.export.directory import export_checkpoint
-from tfm.engine.export.parity import Search, compare, load_export, searches, table, translate_pieces
+from tfm.engine.export.parity import Way, compare, load_export, searches, table, translate_pieces
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.translator import Translator
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -121,7 +121,7 @@ class FakeExport:
 def test_hypotheses_are_ranked_by_our_length_penalty() -> None:
     short, long = (["a", "</s>"], -2.0), ["b"] * 7 + ["</s>"]
     export = FakeExport(short, (long, -2.1))
-    best = [translate_pieces(export, [["x"]], [20], Search("", 5, alpha))[0].tokens for alpha in (0.0, 1.0)]
+    best = [translate_pieces(export, [["x"]], [20], Way("", 5, alpha))[0].tokens for alpha in (0.0, 1.0)]
     assert best == [("a",), ("b",) * 7]
     assert export.calls[0]["length_penalty"] == 1e-9
     assert export.calls[0]["min_decoding_length"] == 0
@@ -130,15 +130,15 @@ def test_hypotheses_are_ranked_by_our_length_penalty() -> None:
 def test_sentences_with_the_same_limit_are_searched_together_and_come_back_in_order() -> None:
     export = FakeExport((["a", "</s>"], -1.0))
     sources = [["x"] * n for n in (3, 1, 3, 2)]
-    found = translate_pieces(export, sources, [8, 6, 8, 7], Search("", 2, 0.0))
+    found = translate_pieces(export, sources, [8, 6, 8, 7], Way("", 2, 0.0))
     assert [(call["max_decoding_length"], len(call["sources"])) for call in export.calls] == [(6, 1), (7, 1), (8, 2)]
     assert len(found) == 4
 
 
 def test_what_did_not_end_is_told_apart() -> None:
     export = FakeExport((["a", "b"], -1.0))
-    assert not translate_pieces(export, [["x"]], [2], Search("", 2, 0.0))[0].ended
-    own = translate_pieces(export, [["x"]], [2], Search("", 2, 0.6, own_penalty=True))[0]
+    assert not translate_pieces(export, [["x"]], [2], Way("", 2, 0.0))[0].ended
+    own = translate_pieces(export, [["x"]], [2], Way("", 2, 0.6, own_penalty=True))[0]
     assert not own.ended
     assert math.isnan(own.log_prob)
-    assert translate_pieces(export, [["x"]], [3], Search("", 2, 0.6, own_penalty=True))[0].ended
+    assert translate_pieces(export, [["x"]], [3], Way("", 2, 0.6, own_penalty=True))[0].ended

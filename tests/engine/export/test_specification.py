@@ -245,7 +245,7 @@ def test_tied_matrices_are_written_once(
 def test_ctranslate2_counts_eos_when_it_divides_by_the_length(
     random_model: Callable[..., Transformer], export_model: Callable[..., Any]
 ) -> None:
-    """What the README of an export says of `length_penalty`."""
+    """The README of an export says so of `length_penalty`."""
     export, src = export_model(random_model()), spell(sentences(20, 60), piece_names(60))
     found = export.translate_batch(
         src, beam_size=4, length_penalty=1.0, max_decoding_length=LIMIT, min_decoding_length=0, return_scores=True
