@@ -29,10 +29,17 @@ from ...system.interrupts import Interrupts
 from ...system.reporter import Quiet, Reporter
 from ..device import describe_precision, own_device, pick_device, processor_name
 from ..exportable import why_not_exportable
-from ..runs.checkpoint import COMMANDS, ModelDescription, checkpoint_step, read_description, read_state
+from ..runs.checkpoint import (
+    COMMANDS,
+    ModelDescription,
+    RunState,
+    Saved,
+    checkpoint_step,
+    read_description,
+    read_state,
+)
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
-from ..runs.state import RunState, Saved
 from ..runs.verdict import verdict
 from ..runs.weights import count_parameters, load_moments, load_weights, model_tensors, read_weights, write_checkpoint
 from ..workers.ranks import joined

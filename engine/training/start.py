@@ -11,7 +11,6 @@ from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
 from ..device import pick_device
 from ..runs.directory import RunDirectory
-from ..runs.state import newest_saved
 from ..runs.weights import blank_model
 from .assemble import describe_model
 from .finish import Finishing, Request
@@ -53,7 +52,7 @@ def started(
     with _locked(directory, request):
         directory.remove_debris()
         directory.refuse_other(settings)
-        saved = newest_saved(directory, reporter)
+        saved = directory.newest_saved(reporter.warn)
         finishing = Finishing(directory)
         finishing.forget_request()  # of another day
         if request is not None:
