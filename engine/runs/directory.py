@@ -277,7 +277,7 @@ class RunDirectory:
         self._damage[checkpoint] = ""
 
     def sound_checkpoints(self) -> tuple[list[Path], list[str]]:
-        """The checkpoints that are sound as a whole, oldest first, and what is wrong with the others. Reads them all."""
+        """The checkpoints that are sound as a whole, oldest first, and what is wrong with the others."""
         reasons = {path: self.examine(path) for path in self.checkpoints()}
         return [path for path, reason in reasons.items() if not reason], [one for one in reasons.values() if one]
 
