@@ -10,7 +10,7 @@ from .exportable import why_not_exportable
 from .runs.checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
 from .runs.directory import RunDirectory, best_checkpoint
 from .runs.verdict import verdict
-from .runs.weights import stored_parameters
+from .runs.weights import count_parameters, described_model
 from .training.setup import describe_setup
 
 
@@ -39,7 +39,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
         "machine": f"{description.purpose} ({config.architecture})",
-        "parameters": stored_parameters(last, description),
+        "parameters": count_parameters(described_model(description)),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",

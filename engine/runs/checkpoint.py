@@ -9,13 +9,19 @@
       tokenizer.json, *.model the vocabularies once more, should those of the run get lost
       manifest.json           sha256 and size of each file above, written last
 
-Every file is hashed before it is parsed, and the bytes that were hashed are the bytes that are parsed. Nothing here
-needs torch, so that the command line can look at a run without waiting for it; `weights` turns the files into tensors.
+Every file is hashed before it is parsed, and the bytes that were hashed are the bytes that are parsed. A checkpoint is
+sound in two senses:
+
+    whole     every file that the manifest lists is as it was written (`damage`): training goes on from such a one alone
+    to use    model.json, state.json and the weights that model.json names are (`read_model`): translating reads no more
+
+Nothing here needs torch, so that the command line can look at a run without waiting for it; `weights` turns the files
+into tensors.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,11 +102,7 @@ class ModelDescription:
                 raise unknown("architecture", other)
 
     def require(self, purpose: Purpose, run: object) -> None:
-        """Refuses to use the model for anything else than what it was trained for.
-
-        Args:
-            purpose: What it is to be used for.
-            run: What the user calls it.
+        """Refuses to use the model of a run for anything else than what it was trained for.
 
         Raises:
             UsageError: It was trained for something else; says which command is for that.
@@ -138,24 +140,13 @@ def read_file(directory: Path, name: str) -> bytes:
     Raises:
         ModelError: Missing, a link, damaged, or not listed in the manifest.
     """
-    entry = listed(directory, name)
-    path = directory / name
+    path, entry = directory / name, _manifest(directory).get(name)
+    if entry is None:
+        raise ModelError(f"{directory / 'manifest.json'} does not list {name}")
     content = read_plain(path, min(_MOST_BYTES[path.suffix], entry["size"]))  # no more than that need be read
     if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
         raise ModelError(f"{path} is damaged (its sha256 is not the one in manifest.json)")
     return content
-
-
-def listed(directory: Path, name: str) -> dict[str, Any]:
-    """What the manifest says of a file: its `size` and its `sha256`.
-
-    Raises:
-        ModelError: Nothing, or the manifest is damaged.
-    """
-    try:
-        return _manifest(directory)[name]
-    except KeyError as error:
-        raise ModelError(f"{directory / 'manifest.json'} does not list {name}") from error
 
 
 def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
@@ -185,7 +176,7 @@ def has_vocabulary(directory: Path) -> bool:
 
 
 def damage(directory: Path) -> str:
-    """What is wrong with a checkpoint; an empty string if every file is there and hashes to what the manifest says."""
+    """What is wrong with a whole checkpoint; empty if every file is there and hashes to what the manifest says."""
     try:
         for name in {*_REQUIRED, *_manifest(directory)}:
             read_file(directory, name)
@@ -216,12 +207,34 @@ def read_description(directory: Path) -> ModelDescription:
     except (ValueError, TypeError) as error:
         first, *_ = str(error).splitlines()  # a line for each of its mistakes
         raise ModelError(f"{path} is damaged: {first}") from error
+    if description.weights not in ("model", "ema"):
+        raise ModelError(f"{path} is damaged: weights cannot be {description.weights[:40]!r}")
     if not 0 <= description.src_vocab_size <= _MOST_PIECES or not 0 < description.tgt_vocab_size <= _MOST_PIECES:
         raise ModelError(f"{path} is damaged: no vocabulary has so many pieces")
     one_size = description.src_vocab_size == description.tgt_vocab_size
     if description.shared_vocab and not one_size and description.purpose != "language model":
         raise ModelError(f"{path} is damaged: a shared vocabulary has one size")
     return description
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What using a checkpoint takes, hashes checked: the model's description, and the file of weights that it names."""
+
+    checkpoint: Path
+    description: ModelDescription
+    weights: bytes
+
+
+def read_model(directory: Path) -> StoredModel:
+    """Reads what using a checkpoint takes, each file once: neither the moments nor the weights that are not used.
+
+    Raises:
+        ModelError: One of these files is damaged, or `state.json`, which says how well the model scored.
+    """
+    description = read_description(directory)
+    read_file(directory, "state.json")
+    return StoredModel(directory, description, read_file(directory, f"{description.weights}.safetensors"))
 
 
 def read_state(directory: Path) -> dict[str, Any]:
@@ -245,6 +258,26 @@ def read_state(directory: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class RunState:
+    """Where a run stood when a checkpoint was written: the content of `state.json`, but for score and loss.
+
+    Attributes:
+        max_steps: Updates in all, as planned then; None while that is not known.
+        data: A hash of the texts that the run is trained and validated on.
+        environment: What bit-identical results depend on besides the code and the data.
+    """
+
+    progress: Progress
+    max_steps: int | None
+    data: str
+    environment: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """With the validation score and loss of this very step beside it, by which checkpoints are ranked."""
+        return asdict(self) | {"score": self.progress.score, "loss": self.progress.loss}
+
+
+@dataclass(frozen=True)
 class _StateFields:
     """Types of what `state.json` says besides `progress`; earlier versions said less."""
 
@@ -253,3 +286,30 @@ class _StateFields:
     environment: dict[str, Any]
     score: float | None
     loss: float | None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A whole checkpoint to go on from."""
+
+    checkpoint: Path
+    state: RunState
+
+    @property
+    def step(self) -> int:
+        """The step at which it was written."""
+        return self.state.progress.step
+
+
+def read_saved(directory: Path) -> Saved:
+    """A checkpoint and its state, to go on from.
+
+    Raises:
+        ModelError: The state is damaged, or lacks something.
+    """
+    state = read_state(directory)
+    try:
+        kept = RunState(Progress(**state["progress"]), state["max_steps"], state["data"], state["environment"])
+    except KeyError as error:
+        raise ModelError(f"{directory / 'state.json'} is damaged: it has no {error}") from error
+    return Saved(directory, kept)

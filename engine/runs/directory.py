@@ -16,18 +16,28 @@ Nothing here needs torch.
 
 import math
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...configs import RunConfig, load_config, parse_config, render_config
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
-from .checkpoint import checkpoint_name, checkpoint_step, damage, has_vocabulary, read_state
+from .checkpoint import (
+    Saved,
+    StoredModel,
+    checkpoint_name,
+    checkpoint_step,
+    damage,
+    has_vocabulary,
+    read_model,
+    read_saved,
+    read_state,
+)
 
 if TYPE_CHECKING:
+    from ...configs import RunConfig
     from ...data.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
@@ -153,14 +163,20 @@ class RunDirectory:
         Raises:
             UsageError: `config.yaml` cannot be read.
         """
+        from ...configs import load_config  # which takes a moment to load, and translating needs none
+
         return load_config(str(self.config))
 
-    def configuration(self) -> RunConfig:
+    def configuration(self) -> "RunConfig":
         """The same, checked and complete."""
+        from ...configs import parse_config
+
         return parse_config(self.settings())
 
-    def write_configuration(self, config: RunConfig) -> None:
+    def write_configuration(self, config: "RunConfig") -> None:
         """Makes this its configuration."""
+        from ...configs import render_config
+
         replace_file(self.config, render_config(config).encode())
 
     def data_files(self) -> dict[str, list[str]]:
@@ -170,7 +186,7 @@ class RunDirectory:
         data = asdict(self.configuration().data)
         return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
 
-    def refuse_other(self, config: RunConfig) -> None:
+    def refuse_other(self, config: "RunConfig") -> None:
         """Refuses to go on with settings that would make it another run. Without a checkpoint it has nothing to lose.
 
         Raises:
@@ -182,7 +198,7 @@ class RunDirectory:
         if differing:
             raise UsageError(f"{self} holds another run, which differs in {'; '.join(differing)}; name a new --run")
 
-    def begun_otherwise(self, config: RunConfig) -> bool:
+    def begun_otherwise(self, config: "RunConfig") -> bool:
         """Whether an earlier start had other settings or other data, and never came to a checkpoint."""
         if not self.has_begun or self.has_come_to_a_checkpoint:
             return False
@@ -191,7 +207,7 @@ class RunDirectory:
         except UsageError:  # another tfm wrote it, or somebody edited it
             return True
 
-    def forget_other_start(self, config: RunConfig, given_tokenizer: Path | None) -> None:
+    def forget_other_start(self, config: "RunConfig", given_tokenizer: Path | None) -> None:
         """Removes what an earlier start with other settings left, except a vocabulary that the user names."""
         if self.begun_otherwise(config):
             for decided in (self.plan, self.finish, self.setup):
@@ -202,11 +218,7 @@ class RunDirectory:
     # --- its vocabulary ---
 
     def starting_tokenizer(self, given: Path | None, init_from: Path | None) -> Path | None:
-        """The tokenizer directory that a start takes, if it does not build one.
-
-        Args:
-            given: A directory that the user names.
-            init_from: A run that the user wants to start from.
+        """The tokenizer directory that a start takes, if it does not build one: the one given, or that of `init_from`.
 
         Raises:
             UsageError: Both are given, or a run is to start from itself.
@@ -224,8 +236,6 @@ class RunDirectory:
         """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint.
 
         Args:
-            expected_sha256: Of the tokenizer that the model was trained with.
-            checkpoint: A sound checkpoint of the model.
             warn: Hears that the copy is taken.
 
         Raises:
@@ -257,13 +267,8 @@ class RunDirectory:
         found = [path for path in folder.iterdir() if checkpoint_step(path) >= 0] if folder.is_dir() else []
         return sorted(found, key=checkpoint_step)
 
-    def sound_checkpoints(self) -> tuple[list[Path], list[str]]:
-        """The sound checkpoints, oldest first, and what is wrong with the others. Reads all of them whole."""
-        reasons = {path: self.examine(path) for path in self.checkpoints()}
-        return [path for path, reason in reasons.items() if not reason], [one for one in reasons.values() if one]
-
     def examine(self, checkpoint: Path) -> str:
-        """What is wrong with a checkpoint, see `checkpoint.damage`; reads it whole and remembers the answer."""
+        """What is wrong with a whole checkpoint, see `checkpoint.damage`; reads all of it and remembers the answer."""
         self._damage[checkpoint] = damage(checkpoint)
         return self._damage[checkpoint]
 
@@ -271,8 +276,36 @@ class RunDirectory:
         """Remembers of a checkpoint just written that it read back as it was written."""
         self._damage[checkpoint] = ""
 
+    def sound_checkpoints(self) -> tuple[list[Path], list[str]]:
+        """The checkpoints that are sound as a whole, oldest first, and what is wrong with the others."""
+        reasons = {path: self.examine(path) for path in self.checkpoints()}
+        return [path for path, reason in reasons.items() if not reason], [one for one in reasons.values() if one]
+
+    def newest_known_sound(self) -> Path | None:
+        """The newest of the checkpoints that this process has found sound as a whole."""
+        return next((path for path in self.checkpoints()[::-1] if self._damage.get(path) == ""), None)
+
+    def newest_saved(self, warn: Callable[[str], None]) -> Saved | None:
+        """What training goes on from; None if the run has not been saved yet. Warns of damaged checkpoints.
+
+        Raises:
+            ModelError: All checkpoints are damaged: starting anew would take the place of what may still be rescued.
+        """
+        sound, problems = self.sound_checkpoints()
+        if problems and not sound:
+            raise ModelError(
+                f"no valid checkpoint in {self} ({'; '.join(problems)}); use a new --run, or remove the damaged"
+            )
+        for problem in problems:
+            warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
+        return read_saved(sound[-1]) if sound else None
+
     def find_checkpoint(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
-        """The checkpoint that `--checkpoint` names. No more of them are read whole than need be.
+        """Where the model lies that `--checkpoint` names, see `find_model`."""
+        return self.find_model(which, warn=warn).checkpoint
+
+    def find_model(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> StoredModel:
+        """Reads the model that `--checkpoint` names, from a checkpoint that is sound to use.
 
         Args:
             which: `best` (highest validation score; the last one if none was validated), `last`, or a step.
@@ -284,15 +317,17 @@ class RunDirectory:
         if not self.path.is_dir():
             raise ModelError(f"there is no run {self}; train one with tfm train --run {self.quoted}")
         if which not in ("best", "last"):
-            return self._checkpoint_of_step(which)
+            return read_model(self._checkpoint_of_step(which))
         problems: dict[Path, str] = {}
         for directory in self._by_preference(which, problems):
-            if reason := self.examine(directory):
-                problems[directory] = reason
+            try:
+                stored = read_model(directory)
+            except ModelError as error:
+                problems[directory] = str(error)
                 continue
             for passed_over in sorted(problems, key=checkpoint_step):
                 warn(f"{problems[passed_over]}; using {directory.name}")
-            return directory
+            return stored
         reasons = "; ".join(problems[path] for path in sorted(problems, key=checkpoint_step))
         raise ModelError(
             f"no valid checkpoint in {self}{f' ({reasons})' if reasons else '; train it first: tfm train'}"
@@ -304,31 +339,19 @@ class RunDirectory:
         if directory is None:
             steps = ", ".join(by_step) or "none"
             raise ModelError(f"{self} has no checkpoint {step!r}; it has best, last and the steps: {steps}")
-        if reason := self.examine(directory):
-            raise ModelError(reason)
         return directory
 
     def _by_preference(self, which: str, problems: dict[Path, str]) -> list[Path]:
-        """The checkpoints in the order in which to try them.
+        """The checkpoints in the order in which to try them for `best` or `last`.
 
         Args:
-            which: `best` or `last`.
             problems: Receives the checkpoints whose score cannot be read, and what is wrong with them.
         """
         newest_first = self.checkpoints()[::-1]
         if which == "last":
             return newest_first
-        states: dict[Path, dict[str, Any]] = {}
-        for directory in newest_first:
-            try:
-                states[directory] = read_state(directory)
-            except ModelError as error:
-                problems[directory] = str(error)
+        states = _readable_states(newest_first, problems)
         return _best_first(states) + [path for path, state in states.items() if not _is_scored(state)]
-
-    def newest_known_sound(self) -> Path | None:
-        """The newest of the checkpoints that this process has found sound."""
-        return next((path for path in self.checkpoints()[::-1] if self._damage.get(path) == ""), None)
 
     def prune(self, *, keep: int) -> list[str]:
         """Removes old checkpoints: all but the newest `keep` and the best of them all.
@@ -346,33 +369,24 @@ class RunDirectory:
         for path in self.checkpoints():
             if path not in self._damage:
                 self.examine(path)
-        states: dict[Path, dict[str, Any]] = {}
-        for path in self.checkpoints():
-            if not self._damage[path]:
-                try:
-                    states[path] = read_state(path)
-                except ModelError as error:  # it has been damaged since
-                    self._damage[path] = str(error)
+        # One that was found sound may have been damaged since.
+        states = _readable_states([path for path in self.checkpoints() if not self._damage[path]], self._damage)
+        if not states:
+            return []
         sound, best = list(states), next(iter(_best_first(states)), None)
         for directory in sound[:-keep]:
             if directory != best:
                 remove_tree(directory)
-        if not sound:
-            return []
-        once_best = states[sound[-1]]["progress"].get("best_step")
-        steps = {path: checkpoint_step(path) for path in self.checkpoints() if self._damage[path]}
-        doomed = [path for path, step in steps.items() if step < checkpoint_step(sound[-1]) and step != once_best]
+        newest, once_best = checkpoint_step(sound[-1]), states[sound[-1]]["progress"].get("best_step")
+        damaged = [path for path in self.checkpoints() if self._damage[path]]
+        doomed = [path for path in damaged if checkpoint_step(path) < newest and checkpoint_step(path) != once_best]
         for directory in doomed:
             remove_tree(directory)
         return [self._damage.pop(directory) for directory in doomed]
 
 
 def refuse_two_tokenizers(given: Path | None, init_from: Path | None) -> None:
-    """Refuses a tokenizer beside a run to start from, which has its own.
-
-    Raises:
-        UsageError: Both are given.
-    """
+    """Refuses a tokenizer beside a run to start from, which has its own."""
     if given is not None and init_from is not None:
         raise UsageError("a model keeps its vocabulary: --init-from brings its tokenizer, leave --tokenizer out")
 
@@ -382,11 +396,21 @@ def best_checkpoint(checkpoints: list[Path]) -> Path | None:
     return next(iter(_best_first({path: read_state(path) for path in checkpoints})), None)
 
 
+def _readable_states(checkpoints: Iterable[Path], problems: dict[Path, str]) -> dict[Path, dict[str, Any]]:
+    """What `state.json` of each checkpoint says; `problems` receives what is wrong with those that cannot be read."""
+    states: dict[Path, dict[str, Any]] = {}
+    for path in checkpoints:
+        try:
+            states[path] = read_state(path)
+        except ModelError as error:
+            problems[path] = str(error)
+    return states
+
+
 def _best_first(states: Mapping[Path, dict[str, Any]]) -> list[Path]:
     """The checkpoints that were validated, highest score first; of equals the one with the lowest loss, the earliest.
 
-    Args:
-        states: What `state.json` of each says. Those of earlier versions have no loss.
+    The states of earlier versions have no loss.
     """
     scored = {path: state for path, state in states.items() if _is_scored(state)}
 
@@ -416,7 +440,7 @@ def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Pat
         )
 
 
-def _differences(before: RunConfig, now: RunConfig, free: Mapping[str, set[str]]) -> list[str]:
+def _differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[str]]) -> list[str]:
     """The settings in which two configurations differ, besides those that are free to."""
     then = asdict(before)
     return [

@@ -12,7 +12,7 @@ from ...system.errors import ModelError, UsageError
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
-from .weights import Machine, load_model
+from .weights import Machine, restore_model
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,9 @@ def load_run(
         UsageError: The model was trained for something else.
     """
     directory = RunDirectory(run)
-    found = directory.find_checkpoint(checkpoint, warn=warn)
-    model, description = load_model(found, device=pick_device(device))
+    stored = directory.find_model(checkpoint, warn=warn)
+    found, description, model = stored.checkpoint, stored.description, restore_model(stored, device=pick_device(device))
+    del stored  # its file of weights
     if not answers(model):
         raise ModelError(
             f"{found}: with these weights the model gives no finite numbers: the training diverged; use another"

@@ -1,10 +1,9 @@
 """Tensors of checkpoints: a model's weights and the optimizer's state, written to safetensors files and read back."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -16,11 +15,15 @@ from ...seq2seq.model.config import unknown
 from ...seq2seq.model.decoder_only import DecoderOnly
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.encoder_only import EncoderOnly
-from ...seq2seq.training.optimizer import Optimizer
 from ...system.errors import ModelError
 from ...system.files import json_bytes
-from ...system.untrusted import parse_object, read_beginning
-from .checkpoint import ModelDescription, listed, read_description, read_file, write_files
+from .checkpoint import ModelDescription, StoredModel, read_file, read_model, write_files
+
+if TYPE_CHECKING:
+    from ...seq2seq.training.optimizer import Optimizer
+
+Machine = Transformer | DecoderOnly | EncoderOnly
+"""A model of any architecture."""
 
 
 def write_checkpoint(
@@ -60,10 +63,14 @@ def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
     Raises:
         ModelError: Missing or damaged.
     """
+    return _parse(read_file(directory, f"{name}.safetensors"), directory / f"{name}.safetensors")
+
+
+def _parse(content: bytes, path: Path) -> dict[str, Tensor]:
     try:
-        return safetensors.torch.load(read_file(directory, f"{name}.safetensors"))
+        return safetensors.torch.load(content)
     except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError) as error:
-        raise ModelError(f"{directory / name}.safetensors is damaged: {str(error)[:100]}") from error
+        raise ModelError(f"{path} is damaged: {str(error)[:100]}") from error
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -77,10 +84,14 @@ def load_weights(model: nn.Module, directory: Path, name: str) -> None:
     Raises:
         ModelError: They are not weights of this model, see `read_weights`.
     """
-    tensors = read_weights(model, directory, name)
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            parameter.copy_(tensors[key])
+    _copy(read_weights(model, directory, name), model)
+
+
+@torch.no_grad()
+def _copy(tensors: dict[str, Tensor], model: nn.Module) -> None:
+    """Moves tensors into a model; the memory of each is free once it is copied."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors.pop(name))
 
 
 def read_weights(model: nn.Module, directory: Path, name: str) -> dict[str, Tensor]:
@@ -89,25 +100,30 @@ def read_weights(model: nn.Module, directory: Path, name: str) -> dict[str, Tens
     Raises:
         ModelError: Names, shapes or types do not match, or a number is not finite.
     """
-    tensors, path = read_tensors(directory, name), f"{directory / name}.safetensors"
-    parameters = dict(model.named_parameters())
-    if set(tensors) != set(parameters):
-        raise ModelError(f"{path} does not hold the weights that model.json describes")
-    for key, parameter in parameters.items():
-        tensor = tensors[key]
-        if tensor.shape != parameter.shape or tensor.dtype != torch.float32:
-            found = f"{str(tuple(tensor.shape))[:60]} of {str(tensor.dtype).removeprefix('torch.')}"
-            raise ModelError(
-                f"{path}: {key} has shape {found}, model.json describes {tuple(parameter.shape)} of float32"
-            )
-        if not bool(tensor.isfinite().all()):
-            raise ModelError(
-                f"{path}: {key} holds numbers that are not finite: the training diverged; use another --checkpoint"
-            )
+    tensors = read_tensors(directory, name)
+    _refuse_other_weights(tensors, model, directory / f"{name}.safetensors")
     return tensors
 
 
-def load_moments(optimizer: Optimizer, model: nn.Module, directory: Path) -> None:
+def _refuse_other_weights(tensors: Mapping[str, Tensor], model: nn.Module, path: Path) -> None:
+    parameters = dict(model.named_parameters())
+    if tensors.keys() != parameters.keys():
+        raise ModelError(f"{path} does not hold the weights that model.json describes")
+    for name, tensor in tensors.items():
+        shape, described = tuple(tensor.shape), tuple(parameters[name].shape)
+        if tensor.dtype != torch.float32:
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise ModelError(f"{path}: {name} has numbers of type {dtype}, but weights are float32")
+        if shape != described:
+            raise ModelError(f"{path}: {name} has shape {str(shape)[:60]}, model.json describes {described}")
+        # Only a sum of finite numbers is finite, and a sum is found several times faster.
+        if not bool(tensor.sum().isfinite()) and not bool(tensor.isfinite().all()):
+            raise ModelError(
+                f"{path}: {name} holds numbers that are not finite: the training diverged; use another --checkpoint"
+            )
+
+
+def load_moments(optimizer: "Optimizer", model: nn.Module, directory: Path) -> None:
     """Gives an optimizer the state that a checkpoint holds.
 
     Raises:
@@ -120,12 +136,11 @@ def load_moments(optimizer: Optimizer, model: nn.Module, directory: Path) -> Non
         raise ModelError(f"{directory / 'optimizer.safetensors'} is damaged: {error}") from error
 
 
-_MAX_HEADER_BYTES = 10_000_000
 _DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
 
 
 class _Undrawn(TorchFunctionMode):
-    """Inside it no random weights are drawn for a model whose weights are about to be loaded."""
+    """Inside it models are built without drawing random weights."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -134,10 +149,6 @@ class _Undrawn(TorchFunctionMode):
         if func in _DRAWS:
             return args[0] if args else kwargs["tensor"]
         return func(*args, **kwargs)
-
-
-Machine = Transformer | DecoderOnly | EncoderOnly
-"""A model of any architecture."""
 
 
 def build_model(description: ModelDescription) -> Machine:
@@ -165,77 +176,20 @@ def blank_model(description: ModelDescription) -> Machine:
         return build_model(description)
 
 
-def stored_parameters(directory: Path, description: ModelDescription) -> int:
-    """Learned numbers of the model in a checkpoint, by the header of its weights.
+def described_model(description: ModelDescription) -> Machine:
+    """The weights of a model of this description without their memory: names and shapes, on torch's `meta` device.
 
-    Raises:
-        ModelError: Damaged.
+    A table of positions is no weight, and is left out: to count on this device, torch would import for a second.
     """
-    header = _header(directory / f"{description.weights}.safetensors")
-    return sum(math.prod(entry["shape"]) for entry in header.values())
+    if description.model.get("positions", "sinusoidal") != "learned":
+        description = replace(description, model={**description.model, "positions": "none"})
+    with torch.device("meta"):
+        return blank_model(description)
 
 
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers of a model, shared matrices counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def check_shapes(directory: Path, description: ModelDescription) -> None:
-    """Compares the header of a checkpoint's weights with the model described, before memory is taken for either.
-
-    Every size that decides how large the model is must be that of a tensor in the file. When the weights are copied
-    into the model, all shapes are compared.
-
-    Raises:
-        ModelError: Layers, sizes or types of numbers differ.
-    """
-    path = directory / f"{description.weights}.safetensors"
-    listed(directory, path.name)
-    found, config = _header(path), description.model_config()
-    layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
-    for stack, count in layers.items():
-        numbers = {name.split(".")[2] for name in found if name.startswith(f"{stack}.layers.")}
-        if len(numbers) != count:
-            raise ModelError(f"{path} does not hold the weights that model.json describes: {stack} layers differ")
-    for name, entry in found.items():
-        if entry.get("dtype") != "F32":
-            raise ModelError(f"{path}: {name} has numbers of type {entry.get('dtype')}, but weights are F32")
-    D, positions = config.d_model, config.max_seq_len
-    vocabularies = [[size, D] for size in (description.src_vocab_size, description.tgt_vocab_size)]
-    expected: dict[str, list[list[int]]] = {
-        ".tokens.weight": vocabularies,
-        ".linear_1.weight": [[config.d_ff, D]],
-        ".q_proj.weight": [[config.num_heads * config.key_size, D]],
-        ".v_proj.weight": [[config.num_heads * config.value_size, D]],
-    }
-    if config.positions == "learned":
-        expected[".positions.weight"] = [[positions, D], [2 * positions, D]]
-    for ending, shapes in expected.items():
-        named = {name: entry for name, entry in found.items() if name.endswith(ending)}
-        if not named:
-            raise ModelError(f"{path} does not hold the weights that model.json describes: no {ending[1:]}")
-        for name, entry in named.items():
-            if entry.get("shape") not in shapes:
-                wanted = " or ".join(sorted({str(tuple(shape)) for shape in shapes}))
-                raise ModelError(
-                    f"{path}: {name} has shape {str(tuple(entry['shape']))[:60]}, model.json describes {wanted}"
-                )
-
-
-def _header(path: Path) -> dict[str, dict[str, Any]]:
-    """What a file of tensors says of them: its first 8 bytes are the length of the JSON object that follows."""
-    start = read_beginning(path, 8)
-    content = read_beginning(path, 8 + min(int.from_bytes(start, "little"), _MAX_HEADER_BYTES))[8:]
-    header = parse_object(content, path)
-    header.pop("__metadata__", None)
-    if not all(_is_entry(entry) for entry in header.values()):
-        raise ModelError(f"{path} is damaged: a tensor has no shape")
-    return header
-
-
-def _is_entry(entry: Any) -> bool:
-    shape = entry.get("shape") if isinstance(entry, dict) else None
-    return isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
 
 
 def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Machine, ModelDescription]:
@@ -244,10 +198,30 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
     Raises:
         ModelError: The checkpoint is damaged.
     """
-    description = read_description(directory)
-    if description.weights not in ("model", "ema"):
-        raise ModelError(f"{directory / 'model.json'} is damaged: weights cannot be {description.weights[:40]!r}")
-    check_shapes(directory, description)
-    model = blank_model(description)
-    load_weights(model, directory, description.weights)
-    return model.to(device).eval(), description
+    stored = read_model(directory)
+    return restore_model(stored, device=device), stored.description
+
+
+def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") -> Machine:
+    """The model that was read from a checkpoint, in evaluation mode.
+
+    Its description is compared with the weights before memory is taken for a model of this size.
+
+    Raises:
+        ModelError: They do not belong together, or a weight is not finite.
+    """
+    path = stored.checkpoint / f"{stored.description.weights}.safetensors"
+    tensors = _parse(stored.weights, path)
+    _refuse_other_depth(tensors, stored.description, path)
+    _refuse_other_weights(tensors, described_model(stored.description), path)
+    model = blank_model(stored.description)
+    _copy(tensors, model)
+    return model.to(device).eval()
+
+
+def _refuse_other_depth(tensors: Mapping[str, Tensor], description: ModelDescription, path: Path) -> None:
+    """Compares the number of layers: to build a thousand of them takes long, even without memory for their weights."""
+    config = description.model_config()
+    for stack, count in {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}.items():
+        if len({name.split(".")[2] for name in tensors if name.startswith(f"{stack}.layers.")}) != count:
+            raise ModelError(f"{path} does not hold the weights that model.json describes: {stack} layers differ")

@@ -15,9 +15,8 @@ from torch import Tensor
 from ...seq2seq.training.loop import Trainer, UpdateFigures, diverged
 from ...system.errors import DiskFull, EnvironmentFault, Interrupted, InterruptedAtOnce
 from ...system.files import free_space
-from ..runs.checkpoint import read_state
+from ..runs.checkpoint import RunState, read_state
 from ..runs.directory import RunDirectory
-from ..runs.state import RunState
 from ..runs.weights import model_tensors, write_checkpoint
 from .run import Run
 

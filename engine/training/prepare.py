@@ -15,9 +15,8 @@ from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, ModelError, UsageError
 from ...system.files import remove_tree, sha256_bytes
 from ...system.reporter import Reporter
-from ..runs.checkpoint import has_vocabulary
+from ..runs.checkpoint import Saved, has_vocabulary
 from ..runs.directory import RunDirectory
-from ..runs.state import Saved
 from .build import check_machine, check_vocabulary
 
 MAX_DEV_PAIRS = 20_000

@@ -20,10 +20,9 @@ from ...system.errors import DirectoryInUse, UsageError
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
 from ..device import keep_freed_memory, own_device, pick_device, processor_name
-from ..runs.checkpoint import ModelDescription, read_description
+from ..runs.checkpoint import ModelDescription, Saved, read_description
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
-from ..runs.state import Saved, newest_saved
 from ..runs.weights import blank_model, load_moments, load_weights, read_weights
 from ..workers.ranks import Ranks
 from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts, objective_of
@@ -194,7 +193,7 @@ def opened(
     with _locked(directory, request):
         directory.remove_debris()  # of a process that was killed
         directory.refuse_other(settings)
-        saved = newest_saved(directory, reporter)
+        saved = directory.newest_saved(reporter.warn)
         finishing = Finishing(directory)
         finishing.forget_request()  # of another day
         if request is not None:

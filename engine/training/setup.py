@@ -16,8 +16,8 @@ from ...system.errors import ModelError, OutOfMemory, UsageError
 from ...system.files import read_sealed, replace_json, sealed
 from ...system.reporter import Reporter
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
+from ..runs.checkpoint import Saved
 from ..runs.directory import RunDirectory
-from ..runs.state import Saved
 from ..runs.weights import count_parameters
 from ..workers.division import Division, affordable_ranks, divide, part_overhead
 from ..workers.ranks import Ranks, started_by_torchrun, using_threads

@@ -21,7 +21,6 @@ from tfm.engine.runs import checkpoint as checkpoint_module
 from tfm.engine.runs import directory as directory_module
 from tfm.engine.runs.checkpoint import checkpoint_name, read_state
 from tfm.engine.runs.directory import RunDirectory
-from tfm.engine.runs.state import newest_saved
 from tfm.engine.training.finish import Finishing
 from tfm.system.errors import TfmError
 from tfm.system.reporter import Quiet
@@ -142,7 +141,7 @@ def judge(folder: Path, safe: int, recording: Recording) -> str:
     run = RunDirectory(folder)
     try:
         run.remove_debris()
-        saved = newest_saved(run, Quiet())
+        saved = run.newest_saved(Quiet().warn)
         step = saved.step if saved else 0
         if step < safe:
             return f"lost: step {safe} was safe, {step} is the newest"

@@ -139,10 +139,8 @@ def _info() -> None:
 
 def _resume() -> None:
     """What `tfm train` reads of a run that goes on, but for the data."""
-    from tfm.engine.runs.checkpoint import read_description
     from tfm.engine.runs.directory import RunDirectory
-    from tfm.engine.runs.state import newest_saved
-    from tfm.engine.runs.weights import build_model, check_shapes, load_moments, load_weights, read_weights
+    from tfm.engine.runs.weights import load_model, load_moments, load_weights, read_weights
     from tfm.engine.training.finish import Finishing
     from tfm.engine.training.setup import read_setup
     from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
@@ -150,13 +148,11 @@ def _resume() -> None:
 
     run = RunDirectory("run")
     training = run.configuration().training
-    saved = newest_saved(run, Console())
+    saved = run.newest_saved(Console().warn)
     Finishing(run)
     read_setup(run)
     if saved is not None:
-        description = read_description(saved.checkpoint)
-        check_shapes(saved.checkpoint, description)  # where training goes on, config.yaml says how large a model is
-        model = build_model(description)
+        model, _ = load_model(saved.checkpoint)  # where training goes on, config.yaml says how large a model is
         load_weights(model, saved.checkpoint, "model")
         load_moments(Optimizer(model, training), model, saved.checkpoint)
         if training.ema_decay:
