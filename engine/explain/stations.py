@@ -303,7 +303,7 @@ def _self_attention(
             ("Peng 2023", "Self-attention Mechanism"),
             *_ALL[2:],
         ),
-        (code, "MultiHeadAttention.queries_keys_values"),
+        (code, "MultiHeadAttention.forward"),
         tuple(
             View("vector", f"the {name}", f"{module}.{array}", axis, by_head=True)
             for name, array in (("query q", f"{before}q"), ("key k", f"{before}k"), ("value v", "v"))

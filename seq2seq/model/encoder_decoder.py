@@ -61,7 +61,7 @@ class Transformer(nn.Module):
         """
         tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
         y = self.tgt_embedding(tgt_in, dtype=memory.dtype)
-        return self.decoder(y, self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
+        return self.decoder(y, memory, tgt_mask, src_mask)
 
     def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """The decoder's output (B, T, D), before the output layer, computed in `dtype`."""

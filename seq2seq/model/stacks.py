@@ -1,11 +1,7 @@
 """Layers on top of each other, of which each machine has one stack or two; and the weights that all begin with."""
 
-from collections.abc import Sequence
-from typing import cast
-
 from torch import Tensor, nn
 
-from .attention import KeysValues
 from .config import ModelConfig, unknown
 from .embedding import embedding_parameters
 from .layers import DecoderLayer, EncoderLayer
@@ -57,23 +53,10 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.norm = final_norm(config)
 
-    def memory_keys_values(self, memory: Tensor) -> list[KeysValues]:
-        """What each layer's cross-attention reads: its own projections of the memory (B, S, D)."""
-        return [cast(DecoderLayer, layer).cross_attn.keys_values(memory) for layer in self.layers]
-
-    def forward(
-        self, y: Tensor, memory: Sequence[KeysValues], tgt_mask: Tensor | None, src_mask: Tensor | None
-    ) -> Tensor:
-        """(B, T, D) to (B, T, D).
-
-        Args:
-            y: Embedded target.
-            memory: From `memory_keys_values`.
-            tgt_mask: Which target positions a target position may see.
-            src_mask: Which source positions may be seen.
-        """
-        for layer, keys_values in zip(self.layers, memory, strict=True):
-            y = layer(y, keys_values, tgt_mask, src_mask)
+    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+        """The embedded target (B, T, D) and the memory (B, S, D), which every layer reads, to (B, T, D)."""
+        for layer in self.layers:
+            y = layer(y, memory, tgt_mask, src_mask)
         return self.norm(y)
 
 
