@@ -9,12 +9,11 @@ from ...configs import RunConfig
 from ...data.facts import CorpusFacts
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
-from ...seq2seq.training.batches import Group
+from ...seq2seq.training.batch import Group
 from ...seq2seq.training.config import TrainingConfig
-from ...seq2seq.training.loop import Trainer
 from ...seq2seq.training.optimizer import Optimizer
 from ...seq2seq.training.progress import Progress
-from ...seq2seq.training.randomness import seed_torch
+from ...seq2seq.training.update import Trainer, seed_torch
 from ..runs.checkpoint import FORMAT_VERSION, ModelDescription
 from ..runs.weights import build_model
 from .prepare import StoreBatches, subword_dropout

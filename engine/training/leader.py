@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ...configs import RunConfig
 from ...seq2seq.decoding.config import DecodingConfig
-from ...seq2seq.training.loop import diverged
 from ...seq2seq.training.optimizer import MovingAverage
 from ...seq2seq.training.progress import Progress
 from ...seq2seq.training.schedule import length_matters_after, same_up_to
+from ...seq2seq.training.update import diverged
 from ...system.errors import (
     DiskFull,
     EnvironmentFault,

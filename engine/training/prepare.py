@@ -16,7 +16,7 @@ from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import Tokenizer, build_tokenizer
 from ...seq2seq.model.config import ModelConfig
-from ...seq2seq.training.batch import TensorBatch, to_tensors
+from ...seq2seq.training.batch import Batch
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, ModelError, UsageError
 from ...system.files import remove_tree, sha256_bytes
@@ -241,12 +241,12 @@ class StoreBatches:
         """How many batches an epoch has."""
         return len(self._source.plan(epoch))
 
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
-        batch = self._source.load_part(epoch, index, part, parts)
-        return None if batch is None else to_tensors(batch, self._device)
+        rows = self._source.rows(epoch, index, part, parts)
+        return Batch.of(rows, device=self._device) if rows else None
 
-    def all(self) -> Iterator[TensorBatch]:
+    def all(self) -> Iterator[Batch]:
         """Every batch of one epoch."""
         for index in range(self.num_batches(0)):
-            yield to_tensors(self._source.load(0, index), self._device)
+            yield Batch.of(self._source.rows(0, index), device=self._device)

@@ -7,9 +7,9 @@ from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
 from ...seq2seq.model.config import Architecture, unknown
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.contrastive import ContrastiveLoss
-from ...seq2seq.training.loop import Loss
 from ...seq2seq.training.loss import NextTokenLoss
 from ...seq2seq.training.masking import MaskedTokenLoss, Masking
+from ...seq2seq.training.update import Loss
 from ...system.errors import UsageError
 from ..runs.checkpoint import ModelDescription, Purpose
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...seq2seq.training.loop import Trainer
+from ...seq2seq.training.update import Trainer
 from ..device import peak_memory
 from ..workers.ranks import Ranks
 

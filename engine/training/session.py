@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...seq2seq.training.loop import Trainer, UpdateFigures, diverged
+from ...seq2seq.training.update import Trainer, UpdateFigures, diverged
 from ...system.errors import EnvironmentFault, Interrupted, InterruptedAtOnce
 from ..workers.ranks import Ranks
 from .plan import Plan
