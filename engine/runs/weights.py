@@ -12,10 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ...seq2seq.model.config import unknown
-from ...seq2seq.model.decoder_only import DecoderOnly
-from ...seq2seq.model.encoder_decoder import Transformer
-from ...seq2seq.model.encoder_only import EncoderOnly
+from ...seq2seq.model import build
+from ...seq2seq.model.build import Model as Machine
 from ...seq2seq.training.optimizer import Optimizer
 from ...system.errors import ModelError
 from ...system.files import json_bytes
@@ -136,27 +134,14 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-Machine = Transformer | DecoderOnly | EncoderOnly
-"""A model of any architecture."""
-
-
 def build_model(description: ModelDescription) -> Machine:
     """A model of this description; its weights are those of a fresh start."""
-    config = description.model_config()
-    match config.architecture:
-        case "encoder_decoder":
-            return Transformer(
-                config,
-                src_vocab_size=description.src_vocab_size,
-                tgt_vocab_size=description.tgt_vocab_size,
-                shared_vocab=description.shared_vocab,
-            )
-        case "decoder_only":
-            return DecoderOnly(config, vocab_size=description.tgt_vocab_size)
-        case "encoder_only":
-            return EncoderOnly(config, vocab_size=description.tgt_vocab_size)
-        case other:
-            raise unknown("architecture", other)
+    return build.build_model(
+        description.model_config(),
+        src_vocab_size=description.src_vocab_size,
+        tgt_vocab_size=description.tgt_vocab_size,
+        shared_vocab=description.shared_vocab,
+    )
 
 
 def blank_model(description: ModelDescription) -> Machine:

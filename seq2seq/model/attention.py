@@ -6,7 +6,6 @@ Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per he
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -37,16 +36,7 @@ class AttentionCall(NamedTuple):
 
 
 def attention_scores(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Q K^T / sqrt(d_k), -inf where the mask forbids: what the softmax of `attention` is taken of.
-
-    Args:
-        q: (..., T, d_k).
-        k: (..., S, d_k).
-        mask: Broadcastable to (..., T, S), True where attending is allowed.
-
-    Returns:
-        (..., T, S).
-    """
+    """Q K^T / sqrt(d_k), (..., T, S), -inf where the mask forbids: what the softmax of `attention` is taken of."""
     scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))
     return scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
@@ -78,11 +68,8 @@ class MultiHeadAttention(nn.Module):
     sum as W_O^(h) head_h with these columns.
 
     Args:
-        d_model: Width of queries, keys' and values' source, and output.
-        num_heads: H.
-        d_k, d_v: Width of one head's queries and keys, and of its values.
-        bias: Whether the projections to queries, keys and values have biases.
-        output_bias: Whether the output projection W^O has one.
+        d_model, num_heads, d_k, d_v: D and H; the width of one head's queries and keys, and of its values.
+        bias, output_bias: Whether the projections to queries, keys and values have biases, and whether W^O has one.
         dropout: Rate of dropout on the attention weights.
         rotary: Turns queries and keys, if given; x and source must then be of one length: self-attention.
     """
@@ -133,8 +120,8 @@ class MultiHeadAttention(nn.Module):
         """x W^Q, source W^K and source W^V, split into heads: (B, H, T or S, d_k or d_v)."""
         projections = self.q_proj, self.k_proj, self.v_proj
         if source is x:  # one product of the three matrices side by side is faster
-            weight = torch.cat([projection.weight for projection in projections])
-            biases = [projection.bias for projection in projections if projection.bias is not None]
+            weight = torch.cat(tuple(projection.weight for projection in projections))
+            biases = tuple(projection.bias for projection in projections if projection.bias is not None)
             projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
             q, k, v = projected.split([projection.out_features for projection in projections], dim=-1)
         else:
@@ -157,24 +144,20 @@ class MultiHeadAttention(nn.Module):
 
 
 Kept = TypeVar("Kept")
-"""What is kept of a call."""
 
 
 @contextmanager
 def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterator[dict[str, list[Kept]]]:
     """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
 
-    Args:
-        model: Holds the attention modules.
-        take: What is kept of a call.
-
     Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what is kept of each call.
+        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
     """
     kept: dict[str, list[Kept]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     for name, module in modules.items():
-        module.on_attention = partial(_append, kept.setdefault(name, []), take)
+        calls = kept.setdefault(name, [])
+        module.on_attention = lambda call, calls=calls: calls.append(take(call))
     try:
         yield kept
     finally:
@@ -182,19 +165,12 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterat
             module.on_attention = None
 
 
-def _append(kept: list[Kept], take: Callable[[AttentionCall], Kept], call: AttentionCall) -> None:
-    kept.append(take(call))
-
-
 def attention_maps(model: nn.Module, *, scores: bool = False) -> AbstractContextManager[dict[str, list[Tensor]]]:
-    """Records the attention weights of everything the model computes inside the block; see `recording`.
+    """Records the attention weights (B, H, T, S) of everything the model computes inside the block; see `recording`.
 
     Args:
         model: Holds the attention modules.
         scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
             where a mask forbids, and their softmax is the weights.
-
-    Returns:
-        A context of module names, each with a list that grows by the map of each call, (B, H, T, S).
     """
     return recording(model, (lambda call: call.scores) if scores else (lambda call: call.weights))

@@ -19,7 +19,7 @@ class Transformer(nn.Module):
 
     Args:
         config: Sizes and choices.
-        src_vocab_size, tgt_vocab_size: Pieces of the two vocabularies.
+        src_vocab_size, tgt_vocab_size: Pieces of the vocabularies.
         shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output
             layer are one matrix.
         pad_id: The id that fills rows up; in a source no query attends to it, in a target it stands after all that

@@ -60,13 +60,8 @@ def build_attention(config: ModelConfig, rotary: RotaryPositions | None = None) 
 
 def build_self_attention(config: ModelConfig) -> MultiHeadAttention:
     """Attention that turns its queries and keys if positions are rotary."""
-    match config.positions:
-        case "rotary":
-            return build_attention(config, RotaryPositions(config.num_positions, config.key_size))
-        case "sinusoidal" | "learned" | "none":
-            return build_attention(config)
-        case _:
-            raise unknown("positions", config.positions)
+    is_rotary = config.positions == "rotary"
+    return build_attention(config, RotaryPositions(config.num_positions, config.key_size) if is_rotary else None)
 
 
 class EncoderLayer(nn.Module):

@@ -20,12 +20,7 @@ def final_norm(config: ModelConfig) -> nn.Module:
 
 
 class Encoder(nn.Module):
-    """N encoder layers. Under a causal mask it is the stack of a decoder-only Transformer.
-
-    Args:
-        config: Sizes and choices.
-        num_layers: N.
-    """
+    """N encoder layers. Under a causal mask it is the stack of a decoder-only Transformer."""
 
     def __init__(self, config: ModelConfig, num_layers: int) -> None:
         super().__init__()
@@ -33,13 +28,7 @@ class Encoder(nn.Module):
         self.norm = final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
-        """(B, S, D) to (B, S, D).
-
-        Args:
-            x: Embedded tokens.
-            mask: Which positions a position may see.
-            positions: (B, S) where each token stands, for rotary positions; 0, 1, .. in each row if not given.
-        """
+        """Embedded tokens (B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
         for layer in self.layers:
             x = layer(x, mask, positions)
         return self.norm(x)
