@@ -17,10 +17,10 @@ from tfm.data.tokenizer import FIRST_TEXT_ID
 from tfm.engine.device import computes_bf16, pick_device
 from tfm.engine.runs.checkpoint import FORMAT_VERSION, ModelDescription
 from tfm.engine.training.build import StoreBatches, build_trainer
-from tfm.seq2seq.training.batches import Alone
-from tfm.seq2seq.training.loop import Trainer
+from tfm.seq2seq.training.batch import Group
 from tfm.seq2seq.training.optimizer import MovingAverage
 from tfm.seq2seq.training.progress import Progress
+from tfm.seq2seq.training.update import Trainer
 
 TINY_LAYERS = {"d_model": 16, "d_ff": 32, "num_heads": 2, "max_seq_len": 32}
 TINY_VOCABULARY = 300
@@ -168,7 +168,7 @@ def build_bench(case: Case, device: torch.device, *, tiny: bool, dtype: torch.dt
         dtype=dtype,
         muon_dtype=dtype,
         parts=1,
-        group=Alone(),
+        group=Group(),
         progress=Progress(),
     )
     if settings.training.ema_decay:

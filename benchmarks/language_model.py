@@ -30,7 +30,7 @@ from tfm.engine.runs.weights import count_parameters
 from tfm.engine.training.build import StoreBatches
 from tfm.engine.training.prepare import prepare_data
 from tfm.engine.training.validation import bytes_read
-from tfm.seq2seq.training.batches import Alone, MicroBatches
+from tfm.seq2seq.training.batch import Group, MicroBatches
 from tfm.seq2seq.training.progress import Progress
 from tfm.system.console import Console
 
@@ -114,7 +114,7 @@ def train_gpt2(task: Task, learning_rate: float) -> Row:
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.95), fused=True)
     schedule = get_cosine_schedule_with_warmup(optimizer, training.warmup_steps, task.steps)
-    batches = MicroBatches(task.train, training.grad_accum_steps, 1, Alone())
+    batches = MicroBatches(task.train, training.grad_accum_steps, 1, Group())
     progress, start = Progress(), time.monotonic()
     for step in range(1, task.steps + 1):
         optimizer.zero_grad(set_to_none=True)

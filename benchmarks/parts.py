@@ -37,11 +37,10 @@ from tfm.engine.training.prepare import PreparedData, prepare_data
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import SearchState, Task
 from tfm.seq2seq.model.attention import attention_maps
-from tfm.seq2seq.training.batch import TensorBatch
-from tfm.seq2seq.training.loop import Trainer
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.optimizer import Optimizer
-from tfm.seq2seq.training.randomness import seed_torch
 from tfm.seq2seq.training.schedule import learning_rate
+from tfm.seq2seq.training.update import Trainer, seed_torch
 from tfm.system.errors import TrainingDiverged
 from tfm.system.files import remove_tree
 from tfm.system.reporter import Quiet
@@ -113,11 +112,11 @@ class Bench:
         except TrainingDiverged as error:
             say(str(error))  # the curve ends here; bad updates were not applied, so there is a model to look at
 
-    def dev_batches(self) -> Iterator[TensorBatch]:
+    def dev_batches(self) -> Iterator[Batch]:
         """The whole validation set."""
         return StoreBatches(self.prepared.dev, preset("base").training, CPU).all()
 
-    def first_batch(self) -> TensorBatch:
+    def first_batch(self) -> Batch:
         """Some of it."""
         return next(self.dev_batches())
 
@@ -140,7 +139,7 @@ def preset(name: str) -> RunConfig:
 
 
 @torch.inference_mode()
-def look(model: nn.Module, batch: TensorBatch) -> Record:
+def look(model: nn.Module, batch: Batch) -> Record:
     """What the first attention does: the variance of the numbers that its softmax takes, and its largest weights."""
     with attention_maps(model.eval(), scores=True) as maps:
         model(batch.src, batch.tgt_in)

@@ -30,16 +30,15 @@ class RandomBatches:
 
     def __init__(self, lengths: list[int], tokens: int, vocab_size: int) -> None:
         import numpy as np
-        import torch
 
-        from tfm.data.batching import make_batch
-        from tfm.seq2seq.training.batch import to_tensors
+        from tfm.data.batching import training_rows
+        from tfm.seq2seq.training.batch import Batch
 
         rng = np.random.default_rng(1)
         self._batches: list[Any] = []
         for length in lengths:
             rows = rng.integers(4, vocab_size, (max(1, tokens // length), 2, length - 1)).tolist()
-            self._batches.append(to_tensors(make_batch([(src, tgt) for src, tgt in rows]), torch.device("cpu")))
+            self._batches.append(Batch.of(training_rows(rows)))
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -73,9 +72,9 @@ def build_trainer(
     from tfm.engine.training.precision import DTYPES, layer_matrices, time_layers
     from tfm.seq2seq.model import ModelConfig, Transformer
     from tfm.seq2seq.training.config import TrainingConfig
-    from tfm.seq2seq.training.loop import Trainer
     from tfm.seq2seq.training.loss import NextTokenLoss
     from tfm.seq2seq.training.optimizer import Optimizer
+    from tfm.seq2seq.training.update import Trainer
 
     keep_freed_memory()
     torch.set_num_threads(1)

@@ -48,14 +48,14 @@ def no_positions(model: Transformer) -> None:
 def no_scale(model: Transformer) -> None:
     """The paper has Q K^T / sqrt(d_k) there; here d_k is 32 (section 3.2.1)."""
     for attention in parts(model, MultiHeadAttention):
-        attention.attend = partial(_attend_without_scale, attention.attend)
+        attention._attend = partial(_attend_without_scale, attention._attend)
 
 
 def _attend_without_scale(
-    attend: Callable[..., Tensor], q: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None = None
+    attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 ) -> Tensor:
     """softmax(Q K^T) V: sqrt(d_k) Q, which `attend` divides again."""
-    return attend(q * math.sqrt(q.size(-1)), keys_values, mask)
+    return attend(q * math.sqrt(q.size(-1)), k, v, mask)
 
 
 def one_head(model: Transformer) -> None:
@@ -146,12 +146,8 @@ class _LiteralBlock(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
         """(B, T, D) to (B, T, D); positions as in `EncoderLayer`."""
         real = mask[..., -1:, :]  # what the last position sees: all but padding
-
-        def attend(attention: MultiHeadAttention, mask: Tensor, x: Tensor) -> Tensor:
-            return attention.attend(*attention.queries_keys_values(x, positions), mask)
-
-        x = self.self_attn_residual(x, partial(attend, self.self_attn, mask))
-        x = self.second_residual(x, partial(attend, self.second_attn, real))
+        x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, mask, positions))
+        x = self.second_residual(x, lambda x: self.second_attn(x, x, real, positions))
         return self.feed_forward_residual(x, self.feed_forward)
 
 

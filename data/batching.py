@@ -1,50 +1,30 @@
-"""Which pairs are trained on together, and as which padded integer arrays.
+"""Which pairs are trained on together.
 
 Batch order is a function of (seed, epoch) alone: there is no iterator state to save, and a resumed run sees exactly the
 batches that an uninterrupted one would have seen.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from .padding import Array, Ids, pad, pad_sources
+from .padding import Ids
 from .store import TokenStore
 from .subword_dropout import SubwordDropout
 from .tokenizer import BOS_ID, EOS_ID
 
 RowNumbers = npt.NDArray[np.uint32]
+Row = tuple[list[int], list[int]]
+"""A pair as ids: the source, ending in eos; the target from bos to eos. A text alone has an empty source."""
 
 _NEIGHBOURS = 256
 """Batches of about as many tokens are looked for among this many."""
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One padded batch; B sentences, S longest source, T longest target, both counting their special piece.
-
-    Attributes:
-        src: (B, S) source ids, ending in eos; S is 0 where there are texts alone.
-        tgt_in: (B, T) what the decoder reads: bos, then the target.
-        tgt_out: (B, T) what it must predict: the target, then eos.
-        num_tokens: Target positions that are not padding, eos included.
-    """
-
-    src: Array
-    tgt_in: Array
-    tgt_out: Array
-    num_tokens: int
-
-
-def make_batch(pairs: Sequence[tuple[Ids | list[int], Ids | list[int]]], *, text_only: bool = False) -> Batch:
-    """Pads pairs of ids to arrays; of texts alone, which have no source, not even its eos."""
-    sources, targets = zip(*pairs, strict=True)
-    tgt_in = pad(targets, before=[BOS_ID])
-    tgt_out = pad(targets, after=[EOS_ID])
-    src = np.empty((len(sources), 0), np.int64) if text_only else pad_sources(sources)
-    return Batch(src, tgt_in, tgt_out, sum(len(t) + 1 for t in targets))
+def training_rows(pairs: Iterable[tuple[list[int], list[int]]], *, text_only: bool = False) -> list[Row]:
+    """Pairs as a model reads them; texts alone have no source, not even its eos."""
+    return [([] if text_only else [*src, EOS_ID], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
 
 
 def plan_epoch(
@@ -166,27 +146,22 @@ class BatchSource:
             self._epoch = epoch
         return self._plan
 
-    def load(self, epoch: int, index: int) -> Batch:
-        """Reads and pads the rows of one batch of an epoch."""
-        return make_batch(self._pairs(epoch, index, slice(None)), text_only=self._store.report.text_only)
+    def rows(self, epoch: int, index: int, part: int = 0, parts: int = 1) -> list[Row]:
+        """The pairs of one batch of an epoch, or of one of so many parts of it; none if it has fewer pairs than that.
 
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
-        """Part number `part` of a batch that is cut into `parts`; None if it has too few rows.
-
-        A part is every `parts`-th row, from row number `part` on: the rows of a batch stand in order of length, so that
-        its parts are about equally much work.
+        A part is every `parts`-th pair, from number `part` on: the pairs of a batch stand in order of length, so that
+        its parts are about equally much work. Subword dropout is drawn for the whole batch, so that it does not depend
+        on the parts.
         """
-        if part >= len(self.plan(epoch)[index]):
-            return None
-        rows = self._pairs(epoch, index, slice(part, None, parts))
-        return make_batch(rows, text_only=self._store.report.text_only)
-
-    def _pairs(self, epoch: int, index: int, chosen: slice) -> Sequence[tuple[Ids, Ids]]:
-        """Some rows of a batch. Subword dropout is drawn for all of them, so that it does not depend on the choice."""
-        rows = self.plan(epoch)[index].tolist()
-        if not self._subword_dropout:
-            return [self._store[row] for row in rows[chosen]]
-        rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
-        sources, targets = zip(*(self._store[row] for row in rows), strict=True)
-        src_dropout, tgt_dropout = self._subword_dropout
-        return list(zip(src_dropout(sources, rng), tgt_dropout(targets, rng), strict=True))[chosen]
+        chosen, numbers = slice(part, None, parts), self.plan(epoch)[index].tolist()
+        if part >= len(numbers):
+            return []
+        if self._subword_dropout is None:
+            pairs = [self._store[number] for number in numbers[chosen]]
+        else:
+            rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
+            sides = zip(*(self._store[number] for number in numbers), strict=True)
+            src, tgt = (dropout(ids, rng) for dropout, ids in zip(self._subword_dropout, sides, strict=True))
+            pairs = list(zip(src, tgt, strict=True))[chosen]
+        text_only = self._store.report.text_only
+        return training_rows(((src.tolist(), tgt.tolist()) for src, tgt in pairs), text_only=text_only)

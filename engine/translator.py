@@ -24,10 +24,9 @@ from ..data.padding import pad_sources
 from ..data.placeholders import NO_DIFFERENCES, SYMBOLS, Differences, Masked, differences, has_words
 from ..data.sentences import check_texts, join_texts, split_text
 from ..data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
-from ..seq2seq.decoding.beam import Beam
+from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.constrained import ConstrainedBeam
-from ..seq2seq.decoding.defaults import build_search
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.phrases import Phrase

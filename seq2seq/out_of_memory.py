@@ -62,12 +62,8 @@ def free_memory() -> None:
 def in_halves(work: Callable[[Sequence[Item]], Iterable[Result]], items: Sequence[Item]) -> list[Result]:
     """Does work on items, together if that fits into memory, else on one half after the other, and so on.
 
-    Args:
-        work: From items to results, which do not depend on what else is worked on. Those of the halves are joined.
-        items: One at least.
-
-    Raises:
-        Exception: What `work` has raised, if it is about something else, or a single item does not fit.
+    Results must not depend on what else is worked on. Raises what `work` raises if it is about something else, or if a
+    single item does not fit.
     """
     try:
         return list(work(items))

@@ -11,11 +11,11 @@ import pytest
 import torch
 from helpers.command import Tfm, error_of
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.runs.load import load_run
 from tfm.seq2seq.model.encoder_only import EncoderOnly
-from tfm.seq2seq.training.batch import to_tensors
+from tfm.seq2seq.training.batch import Batch
 
 KEPT = Path(__file__).parent / "keepsakes"
 FIGURES = {"encoder_decoder": 6.223275, "decoder_only": 6.591842, "text": 6.347216}
@@ -28,8 +28,8 @@ VECTOR = [-0.423210263, 0.18598935, 0.207120374, -0.385846019, -0.202737063, 0.7
 def test_an_old_model_computes_what_it_did(name: str) -> None:
     loaded = load_run(KEPT / name, None)
     src, tgt = loaded.tokenizer.src.encode("one two"), loaded.tokenizer.tgt.encode("zwei eins")
-    batch = make_batch([([] if name == "text" else src, tgt)], text_only=name == "text")
-    loss = evaluate_loss(loaded.model, [to_tensors(batch, torch.device("cpu"))]).loss
+    batch = Batch.of(training_rows([(src, tgt)], text_only=name == "text"))
+    loss = evaluate_loss(loaded.model, [batch]).loss
     assert loss == pytest.approx(FIGURES[name], rel=1e-4)
 
 

@@ -36,6 +36,8 @@ WITHOUT_A_MODULE = {
     "engine/training/test_decoder_runs": "train, of one machine",
     "engine/training/test_encoder_runs": "train, of one machine",
     "engine/training/test_resume": "train: the promise of exact resuming",
+    "seq2seq/decoding/test_repeats": "forbid_repeats, and no_repeat_ngram_size in all searches",
+    "seq2seq/test_alone": "the package seq2seq",
 }
 """Test modules whose name is no module's, and what they test instead."""
 

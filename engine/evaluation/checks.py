@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...data.batching import make_batch
+from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.padding import pad_sources
@@ -26,7 +26,7 @@ from ...seq2seq.model.attention import MultiHeadAttention, attention_maps
 from ...seq2seq.model.decoder_only import DecoderOnly
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.encoder_only import EncoderOnly
-from ...seq2seq.training.batch import TensorBatch, to_tensors
+from ...seq2seq.training.batch import Batch
 from .loss import evaluate_loss
 
 SENTENCES = 32
@@ -79,13 +79,14 @@ def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iter
     """
     ids = _encoded(model, tokenizer, pairs or _made_up(tokenizer))
     text_only = isinstance(model, DecoderOnly) and not any(src for src, _ in ids)
-    batch = to_tensors(make_batch(ids, text_only=text_only), _device(model))
+    rows = training_rows(ids, text_only=text_only)
+    batch = Batch.of(rows, device=_device(model))
     yield _round_trip(tokenizer, [text for pair in pairs for text in pair])
     if isinstance(model, EncoderOnly):
         yield _padding_of_texts(model, ids)
     else:
         yield _causality(model, batch)
-        yield _padding(model, ids, batch, text_only)
+        yield _padding(model, rows, batch)
         fast = arrange(model, tokenizer.tgt.forbidden_ids())
         yield _cached(model, fast, batch)
         yield _search(model, fast, tokenizer, batch)
@@ -144,7 +145,7 @@ def _round_trip(tokenizer: Tokenizer, texts: Sequence[str]) -> Check:
     return Check("tokenizer", f"{count - lost:,} of {count:,} texts come back from their pieces", lost, lost == 0)
 
 
-def _causality(model: Transformer | DecoderOnly, batch: TensorBatch) -> Check:
+def _causality(model: Transformer | DecoderOnly, batch: Batch) -> Check:
     """Other tokens from the middle on: what was predicted before them must be the same."""
     before = model(batch.src, batch.tgt_in)
     middle = max(batch.tgt_in.size(1) // 2, 1)
@@ -154,16 +155,14 @@ def _causality(model: Transformer | DecoderOnly, batch: TensorBatch) -> Check:
     return _within("causality", "later tokens change earlier predictions by", value)
 
 
-def _padding(
-    model: Transformer | DecoderOnly, ids: list[tuple[list[int], list[int]]], batch: TensorBatch, text_only: bool
-) -> Check:
+def _padding(model: Transformer | DecoderOnly, rows: list[Row], batch: Batch) -> Check:
     """Each pair alone, and filled up among longer ones."""
     together = model(batch.src, batch.tgt_in)
     value = 0.0
-    for row, pair in enumerate(ids):
-        alone = to_tensors(make_batch([pair], text_only=text_only), _device(model))
+    for number, row in enumerate(rows):
+        alone = Batch.of([row], device=_device(model))
         logits = model(alone.src, alone.tgt_in)[0]
-        value = max(value, _difference(logits, together[row, : len(logits)]))
+        value = max(value, _difference(logits, together[number, : len(logits)]))
     return _within("padding", "padding changes predictions by", value)
 
 
@@ -179,7 +178,7 @@ def _sources(model: Any, texts: list[list[int]]) -> Tensor:
     return torch.from_numpy(pad_sources(texts)).to(_device(model))
 
 
-def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: TensorBatch) -> Check:
+def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: Batch) -> Check:
     """Token after token with the keys and values of the earlier ones kept, and all at once without."""
     plain, state = model(batch.src, batch.tgt_in), begin(fast, batch.src)
     value = 0.0
@@ -194,7 +193,7 @@ def _search(
     model: Transformer | DecoderOnly,
     fast: FastTransformer | FastDecoderOnly,
     tokenizer: Tokenizer,
-    batch: TensorBatch,
+    batch: Batch,
 ) -> Check:
     """The log-probabilities that greedy search reports of its outputs, and those that the plain model gives them."""
     size = batch.src.size(0)
@@ -214,13 +213,13 @@ def _search(
 def _log_prob(model: Any, src: Tensor, found: Hypothesis, forbidden: list[int]) -> float:
     """Of an output, by the plain model, which never says what is forbidden."""
     src = src[:, (src != PAD_ID).any(dim=0)]
-    batch = to_tensors(make_batch([([], found.ids)], text_only=True), src.device)
+    batch = Batch.of(training_rows([([], found.ids)], text_only=True), device=src.device)
     logits = model(src, batch.tgt_in)
     logits[..., forbidden] = -math.inf
     return -F.cross_entropy(logits[0], batch.tgt_out[0], reduction="sum").item()
 
 
-def _softmax_rows(model: Any, batch: TensorBatch) -> Check:
+def _softmax_rows(model: Any, batch: Batch) -> Check:
     """Every row of every head's attention sums to 1."""
     with attention_maps(model) as maps:
         _run(model, batch)
@@ -230,11 +229,11 @@ def _softmax_rows(model: Any, batch: TensorBatch) -> Check:
     return _within("softmax", words, value if math.isfinite(value) else math.inf)
 
 
-def _run(model: Any, batch: TensorBatch) -> Tensor:
+def _run(model: Any, batch: Batch) -> Tensor:
     return model(batch.src) if isinstance(model, EncoderOnly) else model(batch.src, batch.tgt_in)
 
 
-def _permutation(model: Transformer | EncoderOnly, batch: TensorBatch) -> Check:
+def _permutation(model: Transformer | EncoderOnly, batch: Batch) -> Check:
     """Without positions an encoder does not know the order of its tokens: its vectors come in the order of these."""
     blind = copy.deepcopy(model)
     embedding = blind.embedding if isinstance(blind, EncoderOnly) else blind.src_embedding
@@ -263,7 +262,7 @@ def _uses_source(model: Any, ids: list[tuple[list[int], list[int]]]) -> Check:
         words = f"the similarity of translations is {own:.2f}, of other pairs {shuffled:.2f}"
         return Check(name, words, own - shuffled, own - shuffled > SHUFFLED)
     own, shuffled = (
-        evaluate_loss(model, [to_tensors(make_batch(list(zip(texts, targets, strict=True))), _device(model))]).loss
+        evaluate_loss(model, [Batch.of(training_rows(zip(texts, targets, strict=True)), device=_device(model))]).loss
         for texts in (sources, others)
     )
     words = f"the loss is {own:.2f}, with sources of other targets {shuffled:.2f}"

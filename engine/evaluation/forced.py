@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ...data.batching import make_batch
+from ...data.batching import training_rows
 from ...seq2seq.out_of_memory import in_halves
-from ...seq2seq.training.batch import to_tensors
+from ...seq2seq.training.batch import Batch
 from ..translator import Translator
 from .loss import SetLoss, pair_log_probs
 
@@ -63,7 +63,7 @@ def force(
 
 
 def _log_probs(translator: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-    batch = to_tensors(make_batch(pairs), translator.device)
+    batch = Batch.of(training_rows(pairs), device=translator.device)
     return pair_log_probs(translator.model, batch).tolist()
 
 

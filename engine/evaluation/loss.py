@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...seq2seq.out_of_memory import in_halves
-from ...seq2seq.training.batch import TensorBatch
+from ...seq2seq.training.batch import Batch
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def in_figures(ppl: float, decimals: int) -> str:
 
 
 @torch.inference_mode()
-def pair_log_probs(model: Any, batch: TensorBatch) -> Tensor:
+def pair_log_probs(model: Any, batch: Batch) -> Tensor:
     """The log-probability of each target of a batch given its source, eos included: (B,).
 
     Args:
@@ -55,7 +55,7 @@ def pair_log_probs(model: Any, batch: TensorBatch) -> Tensor:
 
 
 @torch.inference_mode()
-def evaluate_loss(model: Any, batches: Iterable[TensorBatch]) -> SetLoss:
+def evaluate_loss(model: Any, batches: Iterable[Batch]) -> SetLoss:
     """Mean cross-entropy of the references.
 
     Args:
@@ -69,9 +69,8 @@ def evaluate_loss(model: Any, batches: Iterable[TensorBatch]) -> SetLoss:
     return SetLoss(total / num_tokens if num_tokens else math.nan, num_tokens)
 
 
-def _summed_loss(model: Any, batch: TensorBatch, rows: Sequence[int]) -> float:
+def _summed_loss(model: Any, batch: Batch, rows: Sequence[int]) -> float:
     """Cross-entropy of consecutive rows of a batch, summed over their tokens."""
-    chosen = slice(rows[0], rows[-1] + 1)
-    logits = model(batch.src[chosen], batch.tgt_in[chosen]).float()
-    targets = batch.tgt_out[chosen].flatten()
+    part = batch.rows(slice(rows[0], rows[-1] + 1), model.pad_id)
+    logits, targets = model(part.src, part.tgt_in).float(), part.tgt_out.flatten()
     return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=model.pad_id, reduction="sum").item()

@@ -12,8 +12,7 @@ from ...data.cleaning import clean
 from ...data.padding import pad_sources
 from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
-from ...seq2seq.decoding.beam import Beam
-from ...seq2seq.decoding.defaults import build_search
+from ...seq2seq.decoding.beam import Beam, build_search
 from ...seq2seq.decoding.fast import arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.sampling import Sample

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from ...seq2seq.decoding.beam import Beam, likeliest_extensions
 from ...seq2seq.decoding.greedy import Greedy
-from ...seq2seq.decoding.repeats import forbid_repeats
 from ...seq2seq.decoding.search import (
     IMPOSSIBLE,
     Hypothesis,
     Search,
     SearchState,
     Task,
+    forbid_repeats,
     force_eos,
     force_prefixes,
     log_softmax,

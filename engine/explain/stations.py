@@ -192,7 +192,7 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         ),
         "Paper, section 3.2; Yang 2024a, Attention; Yang 2024b; Peng 2023, Self-attention Mechanism; Anonymous n.d.;"
         " Zhou n.d.",
-        (code, "MultiHeadAttention.queries_keys_values"),
+        (code, "MultiHeadAttention.forward"),
         tuple(section.vector(f"the {name}", array, by_head=True) for name, array in arrays.items()),
     )
     if rotary:

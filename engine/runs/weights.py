@@ -11,19 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ...seq2seq.model.config import unknown
-from ...seq2seq.model.decoder_only import DecoderOnly
-from ...seq2seq.model.encoder_decoder import Transformer
-from ...seq2seq.model.encoder_only import EncoderOnly
+from ...seq2seq.model import build
+from ...seq2seq.model.build import Model as Machine
 from ...system.errors import ModelError
 from ...system.files import json_bytes
 from .checkpoint import ModelDescription, StoredModel, read_file, read_model, write_files
 
 if TYPE_CHECKING:
     from ...seq2seq.training.optimizer import Optimizer
-
-Machine = Transformer | DecoderOnly | EncoderOnly
-"""A model of any architecture."""
 
 
 def write_checkpoint(
@@ -153,21 +148,12 @@ class _Undrawn(TorchFunctionMode):
 
 def build_model(description: ModelDescription) -> Machine:
     """A model of this description; its weights are those of a fresh start."""
-    config = description.model_config()
-    match config.architecture:
-        case "encoder_decoder":
-            return Transformer(
-                config,
-                src_vocab_size=description.src_vocab_size,
-                tgt_vocab_size=description.tgt_vocab_size,
-                shared_vocab=description.shared_vocab,
-            )
-        case "decoder_only":
-            return DecoderOnly(config, vocab_size=description.tgt_vocab_size)
-        case "encoder_only":
-            return EncoderOnly(config, vocab_size=description.tgt_vocab_size)
-        case other:
-            raise unknown("architecture", other)
+    return build.build_model(
+        description.model_config(),
+        src_vocab_size=description.src_vocab_size,
+        tgt_vocab_size=description.tgt_vocab_size,
+        shared_vocab=description.shared_vocab,
+    )
 
 
 def blank_model(description: ModelDescription) -> Machine:

@@ -13,16 +13,14 @@ from ...data.store import TokenStore
 from ...data.subword_dropout import SubwordDropout
 from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
-from ...seq2seq.training.batch import TensorBatch, to_tensors
-from ...seq2seq.training.batches import Group
+from ...seq2seq.training.batch import Batch, Group
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.contrastive import ContrastiveLoss
-from ...seq2seq.training.loop import Loss, Trainer
 from ...seq2seq.training.loss import NextTokenLoss
 from ...seq2seq.training.masking import MaskedTokenLoss, Masking
 from ...seq2seq.training.optimizer import Optimizer
 from ...seq2seq.training.progress import Progress
-from ...seq2seq.training.randomness import seed_torch
+from ...seq2seq.training.update import Loss, Trainer, seed_torch
 from ...system.errors import UsageError
 from ..runs.checkpoint import FORMAT_VERSION, ModelDescription, Purpose
 from ..runs.weights import build_model
@@ -185,15 +183,15 @@ class StoreBatches:
         """How many batches an epoch has."""
         return len(self._source.plan(epoch))
 
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
-        batch = self._source.load_part(epoch, index, part, parts)
-        return None if batch is None else to_tensors(batch, self._device)
+        rows = self._source.rows(epoch, index, part, parts)
+        return Batch.of(rows, device=self._device) if rows else None
 
-    def all(self) -> Iterator[TensorBatch]:
+    def all(self) -> Iterator[Batch]:
         """Every batch of one epoch."""
         for index in range(self.num_batches(0)):
-            yield to_tensors(self._source.load(0, index), self._device)
+            yield Batch.of(self._source.rows(0, index), device=self._device)
 
 
 def build_trainer(

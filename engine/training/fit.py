@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ...seq2seq.training.loop import Trainer, UpdateFigures, diverged
+from ...seq2seq.training.update import Trainer, UpdateFigures, diverged
 from ...system.errors import DiskFull, EnvironmentFault, Interrupted, InterruptedAtOnce
 from ...system.files import free_space
 from ..runs.checkpoint import RunState, read_state

@@ -13,9 +13,9 @@ import torch
 
 from ...configs import RunConfig
 from ...seq2seq.decoding.config import DecodingConfig
-from ...seq2seq.training.loop import Trainer
 from ...seq2seq.training.optimizer import MovingAverage
 from ...seq2seq.training.progress import Progress
+from ...seq2seq.training.update import Trainer
 from ...system.errors import DirectoryInUse, UsageError
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter

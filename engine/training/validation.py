@@ -23,7 +23,7 @@ from ...seq2seq.decoding.sampling import Sample
 from ...seq2seq.model.decoder_only import DecoderOnly
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.encoder_only import EncoderOnly
-from ...seq2seq.training.batch import TensorBatch
+from ...seq2seq.training.batch import Batch
 from ...seq2seq.training.config import TrainingConfig
 from ...seq2seq.training.contrastive import contrastive_loss, equal_rows
 from ...seq2seq.training.masking import Masking, sides
@@ -57,12 +57,12 @@ class DevSet:
             not wait for a whole validation.
     """
 
-    batches: Callable[[], Iterable[TensorBatch]]
+    batches: Callable[[], Iterable[Batch]]
     pairs: list[Pair]
     reporter: Reporter
     stop_requested: Callable[[], int | None]
 
-    def all_batches(self) -> Iterator[TensorBatch]:
+    def all_batches(self) -> Iterator[Batch]:
         """The tokenised set, with a look at whether to stop before each batch."""
         return self.interruptible(self.batches())
 

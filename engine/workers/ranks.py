@@ -26,6 +26,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed
 
+from ...seq2seq.training.batch import Group
 from ...system.errors import EnvironmentFault
 from ...system.processes import Child, Ending
 from .shared import SharedMemory
@@ -42,7 +43,7 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
-class Ranks:
+class Ranks(Group):
     """This process among the ranks of a run; alone unless said otherwise."""
 
     rank: int = 0
@@ -52,20 +53,16 @@ class Ranks:
     memory: SharedMemory = field(default_factory=SharedMemory, compare=False, repr=False)
     """Shared by a leader and the followers that it has started. There is no room in it under torchrun."""
 
-    def share(self, micro_batches: range) -> range:
-        """Those of an update's micro-batches that are this rank's."""
-        return micro_batches[self.rank :: self.count]
-
-    def add_up(self, tensor: Tensor) -> None:
+    def all_reduce(self, tensor: Tensor) -> None:
         """Replaces the tensor by its sum over all ranks."""
         if self.count == 1:
             return
         if self.memory.fits(tensor):
-            self.memory.add_up(tensor, self.rank, distributed.barrier)
+            self.memory.all_reduce(tensor, self.rank, distributed.barrier)
         else:
             distributed.all_reduce(tensor)
 
-    def hand_round(self, tensor: Tensor, ends: Sequence[int]) -> None:
+    def all_gather(self, tensor: Tensor, ends: Sequence[int]) -> None:
         """Fills in what the other ranks have computed of a flat tensor.
 
         Args:
@@ -75,7 +72,7 @@ class Ranks:
         if self.count == 1:
             return
         if self.memory.fits(tensor):
-            self.memory.hand_round(tensor, ends, self.rank, distributed.barrier)
+            self.memory.all_gather(tensor, ends, self.rank, distributed.barrier)
             return
         for rank, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             distributed.broadcast(tensor[start:end], src=rank)

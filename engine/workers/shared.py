@@ -1,4 +1,4 @@
-"""Memory that the ranks of one machine share, to add tensors up and to hand them round.
+"""Memory that the ranks of one machine share, to add tensors up and to gather their parts.
 
 Through the loopback interface every byte is copied several times: for the gradient of a model of 4.6 million
 parameters two processes need 24 ms, in shared memory 6 ms (benchmarks/README.md).
@@ -69,7 +69,7 @@ class SharedMemory:
         on_host = tensor.device.type == "cpu" and tensor.is_contiguous()
         return self._rows is not None and on_host and tensor.nbytes <= self._rows.size(1)
 
-    def add_up(self, tensor: Tensor, rank: int, wait: Wait) -> None:
+    def all_reduce(self, tensor: Tensor, rank: int, wait: Wait) -> None:
         """Replaces a tensor by its sum over all ranks, the same to the last bit in each.
 
         Each rank lays its tensor down, adds one part up over all ranks, in their order, and picks up the whole sum.
@@ -90,7 +90,7 @@ class SharedMemory:
         wait()
         flat.copy_(total)
 
-    def hand_round(self, tensor: Tensor, ends: Sequence[int], rank: int, wait: Wait) -> None:
+    def all_gather(self, tensor: Tensor, ends: Sequence[int], rank: int, wait: Wait) -> None:
         """Fills in the parts of a tensor that other ranks have computed.
 
         Args:

@@ -2,12 +2,9 @@
 
 config       a run's defaults
 search       what a search is: a step and a state go in, hypotheses come out
-repeats      no n tokens in a row twice, where that is asked for
-rows         one row for each hypothesis, extended token by token
 greedy       the likeliest token each time
 sampling     a token at random, as likely as the model says
-beam         the likeliest hypotheses side by side
+beam         the likeliest hypotheses side by side; a run's own search
 constrained  a beam whose hypotheses must have given phrases (`phrases`)
-defaults     a run's own search
 fast/        the model written out for decoding, whose step a search calls
 """

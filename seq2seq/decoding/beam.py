@@ -1,13 +1,14 @@
 """Beam search with the GNMT length penalty."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .config import LENGTH_PENALTY, check_n_best, check_no_repeat_ngram_size
-from .repeats import forbid_repeats
+from .config import LENGTH_PENALTY, DecodingConfig, check_n_best, check_no_repeat_ngram_size
+from .greedy import Greedy
 from .search import (
     IMPOSSIBLE,
     Hypothesis,
@@ -16,6 +17,7 @@ from .search import (
     Task,
     check_length_penalty,
     finished,
+    forbid_repeats,
     force_eos,
     force_prefixes,
     largest,
@@ -37,12 +39,9 @@ class Beam:
         size: K.
         length_penalty: Alpha, see `length_normaliser`.
         n_best: Hypotheses wanted for each sentence, at most `size`.
-        no_repeat_ngram_size: So many tokens in a row stand at most once in a hypothesis, see `forbid_repeats`; 0 for no
+        no_repeat_ngram_size: n of the n-grams that stand at most once in a hypothesis, see `forbid_repeats`; 0 for no
             such limit.
         stops_early: A sentence is done as soon as `size` hypotheses have finished, as CTranslate2 has it.
-
-    Raises:
-        ValueError: A value is out of range.
     """
 
     size: int
@@ -65,62 +64,121 @@ class Beam:
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """For each sentence its best hypotheses, best score first: `n_best`, or as many as exist; see `Search`."""
-        k, eos_id, device = self.size, task.eos_id, task.device
         results: list[list[Hypothesis]] = [[] for _ in task.max_lengths]
-        active = torch.arange(len(task.max_lengths), device=device)  # (A,) the sentences still searched for
-        limits = torch.tensor(task.max_lengths, dtype=torch.long, device=device)
-        ended = EndedHypotheses(self, task)
-        log_prob = torch.zeros(active.size(0), 1, device=device)  # a sentence begins with one hypothesis, then has K
-        last = torch.full((active.size(0),), task.bos_id, device=device)
-        ids = last.unsqueeze(1)  # (A * K, T)
-        first_limit, longest_prefix, position = task.first_limit, task.longest_prefix, 0
-        while active.size(0):
-            log_probs = log_softmax(step(last, position, state))  # (A * K, V)
-            if position < longest_prefix:
-                log_probs = force_prefixes(log_probs, position, active.tolist(), task.prefixes)
-            if self.no_repeat_ngram_size:
-                log_probs = forbid_repeats(log_probs, ids, self.no_repeat_ngram_size, task, active.tolist())
-            position += 1
-            some_at_limit = position >= first_limit
-            if some_at_limit:
-                log_probs = force_eos(log_probs, (limits <= position).repeat_interleave(log_prob.size(1)), eos_id)
-            best, rows, tokens = likeliest_extensions(log_prob, log_probs, 2 * k, filler=task.bos_id)  # (A, 2K) each
-            is_eos = tokens == eos_id
+        rows, ended = _Rows.first(task), EndedHypotheses(self, task)
+        while rows.sentences:
+            log_probs = log_softmax(step(rows.ids[:, -1], rows.length, state))  # (A * K, V)
+            log_probs = rows.allowed(log_probs, task, self.no_repeat_ngram_size)
+            found = likeliest_extensions(rows.log_prob, log_probs, 2 * self.size, filler=task.bos_id)
+            found, done = self._without_ended(found, rows, ended, task)
             going_on = None
-            if some_at_limit or bool(is_eos.any()) or bool((ended.count >= k).any()):
-                ended.add(best[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), ids[:, 1:], rows[:, :k])
-                kept = _first_open(is_eos, k)  # (A, K)
-                log_prob, rows, tokens = best.gather(1, kept), rows.gather(1, kept), tokens.gather(1, kept)
-                enough = ended.count >= k
-                if not self.stops_early:
-                    enough &= ended.likeliest >= log_prob[:, 0]
-                done = enough | (limits <= position) | (log_prob[:, 0] == IMPOSSIBLE)
-                if bool(done.any()):
-                    for i in done.nonzero().squeeze(1).tolist():
-                        results[int(active[i])] = ended.hypotheses(i)
-                    going_on = (~done).nonzero().squeeze(1)
-                    active, limits, log_prob = active[going_on], limits[going_on], log_prob[going_on]
-                    rows, tokens = rows[going_on], tokens[going_on]
-                    ended.select(going_on)
-            else:  # nothing ended, so no sentence is done
-                log_prob, rows, tokens = best[:, :k], rows[:, :k], tokens[:, :k]
-            rows, last = rows.flatten(), tokens.flatten()
-            ids = torch.cat([ids.index_select(0, rows), last.unsqueeze(1)], dim=1)
-            state.reorder(rows, going_on)
+            if done is not None:
+                for i in done.nonzero().squeeze(1).tolist():
+                    results[rows.sentences[i]] = ended.hypotheses(i)
+                going_on = (~done).nonzero().squeeze(1)
+                rows.select(going_on)
+                ended.select(going_on)
+                found = found.select(going_on)
+            rows.extend(found)
+            state.reorder(found.rows.flatten(), going_on)
         return results
 
+    def _without_ended(
+        self, found: "Extensions", rows: "_Rows", ended: "EndedHypotheses", task: Task
+    ) -> tuple["Extensions", Tensor | None]:
+        """Puts those of 2 K extensions that end aside.
 
-def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest one-token extensions of each sentence's hypotheses.
+        Returns:
+            The first K others of each sentence; and (A,) which sentences are done, None if none is.
+        """
+        k, length, is_eos = self.size, rows.length + 1, found.tokens == task.eos_id
+        if length < task.first_limit and not bool(is_eos.any()) and not bool((ended.count >= k).any()):
+            return Extensions(*(tensor[:, :k] for tensor in found)), None  # nothing ended, so no sentence is done
+        ended.add(found.log_prob[:, :k].masked_fill(~is_eos[:, :k], IMPOSSIBLE), rows.ids[:, 1:], found.rows[:, :k])
+        columns = _first_open(is_eos, k)  # (A, K)
+        found = Extensions(*(tensor.gather(1, columns) for tensor in found))
+        done = ended.count >= k
+        if not self.stops_early:
+            done &= ended.likeliest >= found.log_prob[:, 0]
+        done |= (rows.limits <= length) | (found.log_prob[:, 0] == IMPOSSIBLE)
+        return found, done if bool(done.any()) else None
+
+
+class Extensions(NamedTuple):
+    """One-token extensions of hypotheses, n for each of A sentences, likeliest first.
+
+    Attributes:
+        log_prob: (A, n), of the extended hypotheses.
+        rows: (A, n), the rows they extend.
+        tokens: (A, n).
+    """
+
+    log_prob: Tensor
+    rows: Tensor
+    tokens: Tensor
+
+    def select(self, sentences: Tensor) -> "Extensions":
+        """Those of some sentences."""
+        return Extensions(*(tensor[sentences] for tensor in self))
+
+
+@dataclass
+class _Rows:
+    """The hypotheses that go on: K of each sentence, side by side. A sentence begins with one.
+
+    Attributes:
+        sentences: Numbers of the A sentences still searched for.
+        limits: (A,) of their lengths.
+        log_prob: (A, K).
+        ids: (A * K, T), bos first.
+    """
+
+    sentences: list[int]
+    limits: Tensor
+    log_prob: Tensor
+    ids: Tensor
+
+    @classmethod
+    def first(cls, task: Task) -> "_Rows":
+        """One for each sentence of a task."""
+        count, device = len(task.max_lengths), task.device
+        limits = torch.tensor(task.max_lengths, dtype=torch.long, device=device)
+        bos = torch.full((count, 1), task.bos_id, device=device)
+        return cls(list(range(count)), limits, torch.zeros(count, 1, device=device), bos)
+
+    @property
+    def length(self) -> int:
+        """Tokens so far, without bos: the position of the next one."""
+        return self.ids.size(1) - 1
+
+    def allowed(self, log_probs: Tensor, task: Task, no_repeat_ngram_size: int) -> Tensor:
+        """Log-probabilities (A * K, V) of next tokens, -inf where they must not come; may overwrite its argument."""
+        if self.length < task.longest_prefix:
+            log_probs = force_prefixes(log_probs, self.length, self.sentences, task.prefixes)
+        if no_repeat_ngram_size:
+            log_probs = forbid_repeats(log_probs, self.ids, no_repeat_ngram_size, task, self.sentences)
+        if self.length + 1 >= task.first_limit:
+            at_limit = (self.limits <= self.length + 1).repeat_interleave(self.log_prob.size(1))
+            log_probs = force_eos(log_probs, at_limit, task.eos_id)
+        return log_probs
+
+    def select(self, sentences: Tensor) -> None:
+        """Goes on with some sentences only; `ids` follow when they are extended."""
+        self.sentences, self.limits = [self.sentences[i] for i in sentences.tolist()], self.limits[sentences]
+
+    def extend(self, chosen: Extensions) -> None:
+        """Makes K extensions of each sentence the hypotheses that go on."""
+        self.log_prob = chosen.log_prob
+        self.ids = torch.cat([self.ids.index_select(0, chosen.rows.flatten()), chosen.tokens.reshape(-1, 1)], dim=1)
+
+
+def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> Extensions:
+    """The `count` likeliest one-token extensions of each sentence's hypotheses.
 
     Args:
         log_prob: (A, K), of the hypotheses.
         log_probs: (A * K, V), of their next tokens; overwritten.
-        count: How many extensions of each sentence.
         filler: Token of impossible extensions, which fill up where a small vocabulary has fewer.
-
-    Returns:
-        Log-probabilities, likeliest first, the rows they extend and their tokens; each (A, count).
     """
     sentences, k = log_prob.shape
     width = log_probs.size(1)
@@ -134,7 +192,7 @@ def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler
         best = F.pad(best, (0, missing), value=IMPOSSIBLE)
         rows = torch.cat([rows, rows[:, :1].expand(-1, missing)], dim=1)
         tokens = F.pad(tokens, (0, missing), value=filler)
-    return best, rows, tokens
+    return Extensions(best, rows, tokens)
 
 
 def _first_open(is_eos: Tensor, k: int) -> Tensor:
@@ -198,3 +256,26 @@ class EndedHypotheses:
                 length = ids.index(self._eos_id) if self._eos_id in ids else len(ids)
                 found.append(finished(ids[:length], log_prob, self._alpha))
         return sorted(found, key=lambda hypothesis: -hypothesis.score)
+
+
+def build_search(
+    defaults: DecodingConfig,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    no_repeat_ngram_size: int | None = None,
+) -> Greedy | Beam:
+    """A run's own search for `n_best` hypotheses of each sentence, with what is asked for instead of its defaults.
+
+    Args:
+        defaults: The run's.
+        beam_size: Hypotheses kept; 1 is greedy search. If not given, the run's, or `n_best` if that is more.
+        length_penalty, no_repeat_ngram_size: See `Beam`; the run's if not given.
+
+    Raises:
+        ValueError: A value is out of range, or `n_best` exceeds the beam size given.
+    """
+    alpha = defaults.length_penalty if length_penalty is None else length_penalty
+    size = max(defaults.beam_size, n_best) if beam_size is None else beam_size
+    once = defaults.no_repeat_ngram_size if no_repeat_ngram_size is None else no_repeat_ngram_size
+    return Greedy(alpha, once) if size == n_best == 1 else Beam(size, alpha, n_best, once)

@@ -50,11 +50,7 @@ class DecodingConfig:
 
 
 def check_n_best(n_best: int, beam_size: int) -> None:
-    """Refuses to ask for more hypotheses than a beam of this size is sure to find.
-
-    Raises:
-        ValueError: More are asked for, or fewer than one.
-    """
+    """Raises ValueError for more hypotheses than a beam of this size is sure to find, or fewer than one."""
     if n_best < 1:
         raise ValueError(f"n_best must be at least 1, but is {n_best}")
     if n_best > beam_size:
@@ -62,10 +58,6 @@ def check_n_best(n_best: int, beam_size: int) -> None:
 
 
 def check_no_repeat_ngram_size(size: int) -> None:
-    """Refuses a length that no n-gram has.
-
-    Raises:
-        ValueError: It is negative.
-    """
+    """Raises ValueError for a length that no n-gram has; 0 stands for no limit."""
     if size < 0:
         raise ValueError(f"no_repeat_ngram_size must be at least 0, but is {size}")

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from .beam import Beam
-from .phrases import Phrase, Progress
-from .repeats import forbid_repeats
-from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, log_softmax
+from .phrases import Progress
+from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, forbid_repeats, log_softmax
 
 MAX_ROWS = 32
 """Most hypotheses of a sentence, however many phrases it needs."""
@@ -23,6 +22,8 @@ class _Open(NamedTuple):
     ids: list[int]
     log_prob: float
     progress: Progress
+    parent: int
+    """Which hypothesis of its sentence it extends."""
 
 
 class _Candidate(NamedTuple):
@@ -66,111 +67,118 @@ class ConstrainedBeam:
 
         See `Search`.
         """
-        sentences = list(range(len(task.max_lengths)))
-        phrases = [tuple(task.phrases[i]) if task.phrases else () for i in sentences]
-        sizes = [self._size_for(wanted) for wanted in phrases]
-        k = max(sizes, default=1)
-        ended: list[list[Hypothesis]] = [[] for _ in sentences]
-        incomplete: list[list[_Open]] = [[] for _ in sentences]
-        beams = [[_Open([], 0.0, Progress(wanted, frozenset(self.only_in_phrases)))] for wanted in phrases]
-        last = torch.full((len(sentences),), task.bos_id, device=task.device)
-        ids, position, width = last.unsqueeze(1), 0, 1
-        while sentences:
-            log_probs = log_softmax(step(last, position, state))  # (A * width, V)
-            free = log_probs
-            if self.beam.no_repeat_ngram_size:
-                free = forbid_repeats(log_probs.clone(), ids, self.beam.no_repeat_ngram_size, task, sentences)
-            chosen: list[list[_Candidate]] = []
-            for place, i in enumerate(sentences):
-                rows = slice(place * width, place * width + len(beams[i]))
-                candidates = self._candidates(beams[i], log_probs[rows], free[rows], i, position, task)
-                kept = allocate(candidates, sizes[i])
-                for one in kept:
-                    if one.token == task.eos_id:
-                        parent = beams[i][one.row]
-                        ended[i].append(finished(parent.ids, one.log_prob, self.length_penalty))
-                going_on = [one for one in kept if one.token != task.eos_id]
-                if not going_on and not ended[i]:
-                    incomplete[i] = beams[i]
-                chosen.append([] if self._is_done(ended[i], sizes[i], going_on) else going_on)
-            for i, kept in zip(sentences, chosen, strict=True):
-                beams[i] = [_Open([*beams[i][c.row].ids, c.token], c.log_prob, c.progress) for c in kept]
-            alive = [place for place, kept in enumerate(chosen) if kept]
+        sentences = [_Sentence(self, task, number) for number in range(len(task.max_lengths))]
+        active, k = sentences, max((sentence.size for sentence in sentences), default=1)
+        ids = torch.full((len(active), 1), task.bos_id, device=task.device)  # (A * width, T)
+        position, width, no_repeat = 0, 1, self.beam.no_repeat_ngram_size
+        while active:
+            free = log_probs = log_softmax(step(ids[:, -1], position, state))  # (A * width, V)
+            if no_repeat:
+                numbers = [sentence.number for sentence in active]
+                free = forbid_repeats(log_probs.clone(), ids, no_repeat, task, numbers)
+            for place, sentence in enumerate(active):
+                rows = slice(place * width, place * width + len(sentence.beam))
+                sentence.extend(log_probs[rows], free[rows], position)
+            alive = [place for place, sentence in enumerate(active) if sentence.beam]
             # The rows of a sentence with fewer hypotheses are filled up with its first one.
-            parents = [place * width + row for place in alive for row in _filled([c.row for c in chosen[place]], k)]
-            tokens = [token for place in alive for token in _filled([c.token for c in chosen[place]], k)]
-            if not alive:
-                break
-            rows_kept = torch.tensor(parents, dtype=torch.long, device=task.device)
-            last = torch.tensor(tokens, dtype=torch.long, device=task.device)
-            ids = torch.cat([ids.index_select(0, rows_kept), last.unsqueeze(1)], dim=1)
-            state.reorder(rows_kept, torch.tensor(alive, dtype=torch.long, device=task.device))
-            sentences = [sentences[place] for place in alive]
-            position, width = position + 1, k
-        return [self._best(ended[i], incomplete[i]) for i in range(len(task.max_lengths))]
+            beams = [(place * width, _filled(active[place].beam, k)) for place in alive]
+            parents = torch.tensor([start + one.parent for start, beam in beams for one in beam], device=task.device)
+            tokens = torch.tensor([one.ids[-1] for _, beam in beams for one in beam], device=task.device)
+            if alive:
+                ids = torch.cat([ids.index_select(0, parents), tokens.unsqueeze(1)], dim=1)
+                state.reorder(parents, torch.tensor(alive, device=task.device))
+            active, position, width = [active[place] for place in alive], position + 1, k
+        return [sentence.hypotheses() for sentence in sentences]
 
-    def _is_done(self, ended: list[Hypothesis], size: int, going_on: list[_Candidate]) -> bool:
+
+class _Sentence:
+    """The search for the output of one sentence; `size` hypotheses are kept, whatever the others of its batch need."""
+
+    def __init__(self, search: ConstrainedBeam, task: Task, number: int) -> None:
+        self.number, self._task, self._search = number, task, search
+        phrases = tuple(task.phrases[number]) if task.phrases else ()
+        self.size = max(search.beam.size, min(sum(phrase.longest for phrase in phrases) + 2, MAX_ROWS))
+        self.beam = [_Open([], 0.0, Progress(phrases, frozenset(search.only_in_phrases)), 0)]
+        """The hypotheses that go on; none when the search is over."""
+        self._ended: list[Hypothesis] = []
+        self._incomplete: list[_Open] = []
+
+    def extend(self, log_probs: Tensor, free: Tensor, position: int) -> None:
+        """Extends the hypotheses by one token each, and puts those that end aside.
+
+        Args:
+            log_probs: (len(beam), V).
+            free: The same, without what must come in a phrase only; may be the same tensor, and is overwritten.
+            position: Of the token to be chosen, 0 after bos.
+        """
+        prefix = self._task.prefixes[self.number] if self._task.prefixes else ()
+        if position < len(prefix):
+            candidates = self._forced(log_probs, prefix[position])
+        else:
+            candidates = list(self._candidates(log_probs, free, position))
+        kept = allocate(candidates, self.size)
+        alpha, eos_id = self._search.length_penalty, self._task.eos_id
+        self._ended += [finished(self.beam[one.row].ids, one.log_prob, alpha) for one in kept if one.token == eos_id]
+        going_on = [one for one in kept if one.token != eos_id]
+        if not going_on and not self._ended:
+            self._incomplete = self.beam
+        if self._is_done(going_on):
+            going_on = []
+        self.beam = [_Open([*self.beam[c.row].ids, c.token], c.log_prob, c.progress, c.row) for c in going_on]
+
+    def _is_done(self, going_on: list[_Candidate]) -> bool:
         """Whether enough hypotheses have ended, and one of them is likelier than all that go on.
 
         Those that place a phrase too early end first, so that their number alone says little.
         """
-        if len(ended) < size or not going_on:
+        if len(self._ended) < self.size or not going_on:
             return not going_on
-        return max(one.log_prob for one in ended) >= going_on[0].log_prob
+        return max(one.log_prob for one in self._ended) >= going_on[0].log_prob
 
-    def _size_for(self, phrases: tuple[Phrase, ...]) -> int:
-        """Hypotheses kept for a sentence, whatever the others of its batch need."""
-        return max(self.beam.size, min(sum(phrase.longest for phrase in phrases) + 2, MAX_ROWS))
+    def _last(self, one: _Open) -> int:
+        return one.ids[-1] if one.ids else self._task.bos_id
 
-    def _candidates(
-        self, beam: list[_Open], log_probs: Tensor, free: Tensor, sentence: int, position: int, task: Task
-    ) -> list[_Candidate]:
-        """The extensions of a sentence's hypotheses that are likely or bring a phrase further.
+    def _forced(self, log_probs: Tensor, token: int) -> list[_Candidate]:
+        """The extensions by a token of the prefix."""
+        gains = log_probs[:, token].tolist()
+        return [
+            _Candidate(
+                one.log_prob + gains[row], row, token, one.progress.after(self._last(one), token) or one.progress
+            )
+            for row, one in enumerate(self.beam)
+        ]
 
-        Args:
-            beam: The hypotheses.
-            log_probs: (len(beam), V).
-            free: The same, without what must come in a phrase only; may be the same tensor, and is overwritten.
-            sentence: Which one.
-            position: Of the token to be chosen, 0 after bos.
-            task: Has the limits and what outputs begin with.
-        """
-        prefix = task.prefixes[sentence] if task.prefixes else ()
-        lasts = [one.ids[-1] if one.ids else task.bos_id for one in beam]
-        if position < len(prefix):
-            only = prefix[position]
-            gains = log_probs[:, only].tolist()
-            return [
-                _Candidate(one.log_prob + gains[row], row, only, one.progress.after(last, only) or one.progress)
-                for row, (one, last) in enumerate(zip(beam, lasts, strict=True))
-            ]
-        room = task.max_lengths[sentence] - position - 1  # tokens that may come before eos
-        wanted = [sorted(one.progress.wanted(last)) if room else [] for one, last in zip(beam, lasts, strict=True)]
+    def _candidates(self, log_probs: Tensor, free: Tensor, position: int) -> Iterator[_Candidate]:
+        """The extensions that are likely or bring a phrase further; arguments as of `extend`."""
+        beam, eos_id = self.beam, self._task.eos_id
+        room = self._task.max_lengths[self.number] - position - 1  # tokens that may come before eos
+        wanted = [sorted(one.progress.wanted(self._last(one))) if room else [] for one in beam]
         gains = [log_probs[row, tokens].tolist() for row, tokens in enumerate(wanted)]
-        ends = log_probs[:, task.eos_id].tolist()
-        free[:, [*self.only_in_phrases, task.eos_id]] = IMPOSSIBLE
+        ends = log_probs[:, eos_id].tolist()
+        free[:, [*self._search.only_in_phrases, eos_id]] = IMPOSSIBLE
         for row, one in enumerate(beam):
             if one.progress.only is not None:
                 free[row] += _barrier(one.progress.only, free.size(1)).to(free.device)
-        values, places = free.topk(min(self.beam.size + 1, free.size(1)), dim=1)
-        found: list[_Candidate] = []
+        values, places = free.topk(min(self._search.beam.size + 1, free.size(1)), dim=1)
         for row, (one, likely, tokens) in enumerate(zip(beam, values.tolist(), places.tolist(), strict=True)):
+            last = self._last(one)
             extensions = dict(zip([*tokens, *wanted[row]], [*likely, *gains[row]], strict=True))
             for token, gain in extensions.items():
-                progress = one.progress.after(lasts[row], token) if gain > IMPOSSIBLE else None
+                progress = one.progress.after(last, token) if gain > IMPOSSIBLE else None
                 if progress and (
                     progress.most_missing < room or token in wanted[row] or progress.missing(token) < room
                 ):
-                    found.append(_Candidate(one.log_prob + gain, row, token, progress))
-            if not one.progress.missing(lasts[row]) and ends[row] > IMPOSSIBLE:
-                found.append(_Candidate(one.log_prob + ends[row], row, task.eos_id, one.progress))
-        return found
+                    yield _Candidate(one.log_prob + gain, row, token, progress)
+            if not one.progress.missing(last) and ends[row] > IMPOSSIBLE:
+                yield _Candidate(one.log_prob + ends[row], row, eos_id, one.progress)
 
-    def _best(self, ended: list[Hypothesis], incomplete: list[_Open]) -> list[Hypothesis]:
-        if not ended:  # no room for the phrases
-            longest = sorted(incomplete, key=lambda one: (-one.progress.tokens, -one.log_prob))
-            return [finished(one.ids, one.log_prob, self.length_penalty) for one in longest[: self.beam.n_best]]
-        return sorted(ended, key=lambda hypothesis: -hypothesis.score)[: self.beam.n_best]
+    def hypotheses(self) -> list[Hypothesis]:
+        """The best of those that have ended; where there was no room for all phrases, of those with most of them."""
+        alpha, n_best = self._search.length_penalty, self._search.beam.n_best
+        if not self._ended:
+            longest = sorted(self._incomplete, key=lambda one: (-one.progress.tokens, -one.log_prob))
+            return [finished(one.ids, one.log_prob, alpha) for one in longest[:n_best]]
+        return sorted(self._ended, key=lambda hypothesis: -hypothesis.score)[:n_best]
 
 
 def allocate(candidates: Sequence[_Candidate], k: int) -> list[_Candidate]:
@@ -199,5 +207,5 @@ def _by_turns(banks: list[list[_Candidate]]) -> Iterator[_Candidate]:
         yield from (bank[rank] for bank in banks if rank < len(bank))
 
 
-def _filled(values: list[int], count: int) -> list[int]:
-    return values + values[:1] * (count - len(values))
+def _filled(beam: list[_Open], count: int) -> list[_Open]:
+    return beam + beam[:1] * (count - len(beam))

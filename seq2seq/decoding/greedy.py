@@ -1,12 +1,29 @@
-"""Greedy search: the likeliest token each time."""
+"""Greedy search: the likeliest token each time. What it shares with sampling: one row for each hypothesis."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from .config import LENGTH_PENALTY, check_no_repeat_ngram_size
-from .rows import extend_rows
-from .search import Hypothesis, SearchState, Step, Task, check_length_penalty, largest
+from .search import (
+    Hypothesis,
+    SearchState,
+    Step,
+    Task,
+    check_length_penalty,
+    finished,
+    forbid_repeats,
+    force_prefixes,
+    largest,
+    log_softmax,
+)
+
+Choose = Callable[[Tensor, list[int], int], Tensor]
+"""Picks each row's token (R,) from log-probabilities (R, V), the rows' sentence numbers and the position."""
+_IDLE_ROWS = 1 / 8
+"""Share of rows that may go on after their end: to drop them moves all others in memory, which costs more."""
 
 
 @dataclass(frozen=True)
@@ -15,11 +32,8 @@ class Greedy:
 
     Args:
         length_penalty: Alpha for the reported score; the search itself compares nothing.
-        no_repeat_ngram_size: So many tokens in a row stand at most once in an output, see `forbid_repeats`; 0 for no
-            such limit.
-
-    Raises:
-        ValueError: A value is out of range.
+        no_repeat_ngram_size: n of the n-grams that stand at most once in an output, see `forbid_repeats`; 0 for no such
+            limit.
     """
 
     length_penalty: float = LENGTH_PENALTY
@@ -44,3 +58,62 @@ def likeliest_tokens(log_probs: Tensor, sentences: list[int], position: int) -> 
     """The likeliest token of each row, (R,)."""
     del sentences, position
     return largest(log_probs, 1)[1].squeeze(1)
+
+
+@dataclass
+class _Output:
+    """What has been generated for a sentence."""
+
+    sentence: int
+    ids: list[int] = field(default_factory=list)
+    log_prob: float = 0.0
+    has_ended: bool = False
+
+
+def extend_rows(
+    step: Step, state: SearchState, task: Task, choose: Choose, length_penalty: float, no_repeat_ngram_size: int = 0
+) -> list[Hypothesis]:
+    """Extends every sentence token by token until it ends; finished rows are dropped when there are enough of them.
+
+    Args:
+        step, state: The model, as a search sees it; the state has one row for each sentence.
+        task: What is searched for.
+        choose: The rule that picks the tokens.
+        length_penalty: Alpha for the reported score; nothing is compared here.
+        no_repeat_ngram_size: n of the n-grams that stand at most once in an output; 0 for no such limit.
+
+    Returns:
+        One hypothesis for each sentence, in order.
+    """
+    outputs = [_Output(sentence) for sentence in range(len(task.max_lengths))]
+    rows = outputs  # the output of each row of the state
+    ids = torch.full((len(rows), 1), task.bos_id, device=task.device)  # (R, T)
+    position = 0
+    while not all(row.has_ended for row in rows):
+        sentences = [row.sentence for row in rows]
+        log_probs = log_softmax(step(ids[:, -1], position, state))  # (R, V)
+        if position < task.longest_prefix:
+            log_probs = force_prefixes(log_probs, position, sentences, task.prefixes)
+        if no_repeat_ngram_size:
+            log_probs = forbid_repeats(log_probs, ids, no_repeat_ngram_size, task, sentences)
+        last = choose(log_probs, sentences, position)
+        position += 1
+        if position >= task.first_limit:
+            at_limit = torch.tensor([position >= task.max_lengths[i] for i in sentences], device=task.device)
+            last = last.masked_fill(at_limit, task.eos_id)
+        gained = log_probs.gather(1, last[:, None]).squeeze(1)
+        for row, token, gain in zip(rows, last.tolist(), gained.tolist(), strict=True):
+            if not row.has_ended:
+                row.log_prob += gain
+                row.has_ended = token == task.eos_id
+                row.ids += [] if row.has_ended else [token]
+        ids = torch.cat([ids, last[:, None]], dim=1)
+        going_on = [number for number, row in enumerate(rows) if not row.has_ended]
+        if len(rows) - len(going_on) >= _IDLE_ROWS * len(rows):
+            rows, kept = (
+                [rows[number] for number in going_on],
+                torch.tensor(going_on, dtype=torch.long, device=task.device),
+            )
+            ids = ids[kept]
+            state.reorder(kept, kept)
+    return [finished(output.ids, output.log_prob, length_penalty) for output in outputs]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .config import LENGTH_PENALTY
-from .rows import extend_rows
+from .greedy import extend_rows
 from .search import Hypothesis, SearchState, Step, Task, check_length_penalty
 
 
@@ -23,9 +23,6 @@ class Sample:
         seed: Together with a sentence's key, the number of the sample and the position, all that a draw depends on.
         samples: How many are drawn for each sentence; the same sample may be drawn twice.
         length_penalty: Alpha for the reported score; nothing is compared.
-
-    Raises:
-        ValueError: A value is out of range.
     """
 
     temperature: float = 1.0
@@ -52,11 +49,7 @@ class Sample:
         return self.samples
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
-        """For each sentence its samples in the order drawn; see `Search`. The task has to name keys.
-
-        Raises:
-            ValueError: It names too few or too many.
-        """
+        """For each sentence its samples in the order drawn; see `Search`. The task has to name a key for each."""
         sentences, each = len(task.max_lengths), self.samples
         if len(task.keys) != sentences:
             raise ValueError(f"sampling needs a key for each of {sentences} sentences, but got {len(task.keys)}")
@@ -77,10 +70,7 @@ class Sample:
 
 
 def restricted_distribution(log_probs: Tensor, sampling: Sample) -> tuple[Tensor, Tensor]:
-    """The distribution that is sampled from.
-
-    Args:
-        log_probs: (R, V).
+    """The distribution that is sampled from, by log-probabilities (R, V).
 
     Returns:
         Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids so ordered.
@@ -100,15 +90,8 @@ def restricted_distribution(log_probs: Tensor, sampling: Sample) -> tuple[Tensor
 def sample_tokens(log_probs: Tensor, sampling: Sample, keys: Sequence[object], position: int) -> Tensor:
     """Draws one token per row, by inverting the cumulative distribution at a number set by (seed, key, position) alone.
 
-    So a sentence's sample does not depend on what else is in its batch, nor on where a resumed stream began.
-
-    Args:
-        log_probs: (R, V).
-        keys: What identifies each row, such as its input line.
-        position: Of the token to draw.
-
-    Returns:
-        (R,) token ids.
+    So a sentence's sample does not depend on what else is in its batch, nor on where a resumed stream began. From
+    log-probabilities (R, V) and the keys of the rows to token ids (R,).
     """
     probs, tokens = restricted_distribution(log_probs, sampling)
     draws = [random.Random(f"{sampling.seed} {key} {position}").random() for key in keys]

@@ -5,6 +5,7 @@ R is the number of rows being extended: sentences still unfinished, times the be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -93,12 +94,12 @@ class Task:
             if self.eos_id in prefix:
                 raise ValueError("a prefix must not contain eos")
 
-    @property
+    @cached_property
     def first_limit(self) -> int:
         """The shortest limit: before this position no output has to end."""
         return min(self.max_lengths, default=0)
 
-    @property
+    @cached_property
     def longest_prefix(self) -> int:
         """From this position on no token is given."""
         return max(map(len, self.prefixes), default=0)
@@ -131,11 +132,7 @@ class Search(Protocol):
 
 
 def check_length_penalty(alpha: float) -> None:
-    """Refuses an alpha that is out of range.
-
-    Raises:
-        ValueError: It is.
-    """
+    """Raises ValueError for an alpha that is out of range."""
     if not 0 <= alpha <= MAX_LENGTH_PENALTY:
         raise ValueError(f"length_penalty must be between 0 and {MAX_LENGTH_PENALTY}, but is {alpha}")
 
@@ -187,12 +184,7 @@ def log_softmax(logits: Tensor) -> Tensor:
 
 
 def force_eos(log_probs: Tensor, at_limit: Tensor, eos_id: int) -> Tensor:
-    """Leaves eos as the only choice in rows that have reached their longest length.
-
-    Args:
-        log_probs: (R, V).
-        at_limit: (R,) bool.
-    """
+    """Leaves eos as the only choice in rows (R,) that have reached their longest length; log-probabilities (R, V)."""
     if not bool(at_limit.any()):
         return log_probs
     return _leave_only(log_probs, at_limit, eos_id)
@@ -209,7 +201,6 @@ def force_prefixes(
         log_probs: (R, V), equally many rows for each sentence.
         position: Of the token to be chosen, 0 after bos.
         sentences: The sentences of the rows, in order.
-        prefixes: Of all sentences.
     """
     given = [prefixes[i][position] if position < len(prefixes[i]) else None for i in sentences]
     each = log_probs.size(0) // len(sentences)
@@ -218,13 +209,36 @@ def force_prefixes(
     return _leave_only(log_probs, forced, tokens[:, None])
 
 
-def _leave_only(log_probs: Tensor, rows: Tensor, token: int | Tensor) -> Tensor:
-    """Makes all other tokens impossible in some rows.
+def forbid_repeats(log_probs: Tensor, ids: Tensor, size: int, task: Task, sentences: Sequence[int]) -> Tensor:
+    """Makes impossible the tokens with which an output would have the same `size` tokens in a row twice.
+
+    The end of an output always remains possible, and what a prefix gives. The other tokens keep their
+    log-probabilities, though the probabilities then do not sum to 1: the log-probability of a hypothesis remains that
+    under the model.
 
     Args:
-        log_probs: (R, V).
-        rows: (R,) bool.
-        token: The same for all of them, or one for each row, (R, 1).
+        log_probs: (R, V), of the next tokens, equally many rows for each sentence; overwritten.
+        ids: (R, T), the outputs so far, bos first.
+        size: n of the n-grams, at least 1.
+        sentences: The sentences of the rows, in order.
     """
+    ids = ids[:, 1:]
+    position = ids.size(1)
+    if position < size:
+        return log_probs
+    ngrams = ids.unfold(1, size, 1)  # (R, T - size, size)
+    begun = ids[:, None, position - size + 1 :]  # (R, 1, size - 1): what the next token would complete
+    again = (ngrams[:, :, :-1] == begun).all(dim=2)  # (R, T - size)
+    if position < task.longest_prefix:
+        given = torch.tensor([position < len(task.prefixes[i]) for i in sentences], device=ids.device)
+        again &= ~given.repeat_interleave(ids.size(0) // len(sentences))[:, None]
+    rows, places = again.nonzero(as_tuple=True)
+    if rows.numel():
+        log_probs[rows, ngrams[rows, places, -1]] = IMPOSSIBLE
+    return log_probs
+
+
+def _leave_only(log_probs: Tensor, rows: Tensor, token: int | Tensor) -> Tensor:
+    """Makes all tokens but one impossible in some rows (R,); the one is the same for all, or (R, 1)."""
     forbidden = rows[:, None] & (torch.arange(log_probs.size(1), device=log_probs.device) != token)
     return log_probs.masked_fill(forbidden, IMPOSSIBLE)

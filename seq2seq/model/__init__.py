@@ -1,15 +1,18 @@
 """The Transformer of Vaswani et al. (2017), equation by equation, and three machines made of it. Read in this order:
 
     config        the sizes and choices
-    masks         who may attend to whom
+    masks         sequences of unequal lengths as one tensor, and who may attend to whom
     embedding     tokens and positions to vectors
     rotary        the other way to know positions: queries and keys are turned
     attention     softmax(Q K^T / sqrt(d_k)) V, and many heads of it
+    softmax       the same function, faster for short rows
+    precision     matrix products and LayerNorm in half precision
+    dropout       with a mask that is cheap to draw
     feed_forward  max(0, x W_1 + b_1) W_2 + b_2
     layers        residual + LayerNorm around the sub-layers
     stacks        N layers on top of each other
 
-Then one module for each machine, made of these:
+Then one module for each machine, made of these, and `build`, which chooses among them:
 
     encoder_decoder   source and target meet in cross-attention: translates
     decoder_only      source and target are one sequence, or there is a text alone: translates, or continues text

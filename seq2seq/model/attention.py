@@ -6,7 +6,6 @@ Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per he
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -17,9 +16,6 @@ from .dropout import Dropout
 from .precision import Linear
 from .rotary import RotaryPositions
 from .softmax import softmax
-
-KeysValues = tuple[Tensor, Tensor]
-"""Projected keys (B, H, S, d_k) and values (B, H, S, d_v)."""
 
 
 class AttentionCall(NamedTuple):
@@ -40,16 +36,7 @@ class AttentionCall(NamedTuple):
 
 
 def attention_scores(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Q K^T / sqrt(d_k), -inf where the mask forbids: what the softmax of `attention` is taken of.
-
-    Args:
-        q: (..., T, d_k).
-        k: (..., S, d_k).
-        mask: Broadcastable to (..., T, S), True where attending is allowed.
-
-    Returns:
-        (..., T, S).
-    """
+    """Q K^T / sqrt(d_k), (..., T, S), -inf where the mask forbids: what the softmax of `attention` is taken of."""
     scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))
     return scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
@@ -81,13 +68,10 @@ class MultiHeadAttention(nn.Module):
     sum as W_O^(h) head_h with these columns.
 
     Args:
-        d_model: Width of queries, keys' and values' source, and output.
-        num_heads: H.
-        d_k, d_v: Width of one head's queries and keys, and of its values.
-        bias: Whether the projections to queries, keys and values have biases.
-        output_bias: Whether the output projection W^O has one.
+        d_model, num_heads, d_k, d_v: D and H; the width of one head's queries and keys, and of its values.
+        bias, output_bias: Whether the projections to queries, keys and values have biases, and whether W^O has one.
         dropout: Rate of dropout on the attention weights.
-        rotary: Turns the queries and keys of self-attention, if given.
+        rotary: Turns queries and keys, if given; x and source must then be of one length: self-attention.
     """
 
     def __init__(
@@ -113,43 +97,36 @@ class MultiHeadAttention(nn.Module):
         self.on_attention: Callable[[AttentionCall], None] | None = None
         """Receives what each call computes; set by `recording`."""
 
-    def keys_values(self, x: Tensor) -> KeysValues:
-        """Projects (B, S, D) to keys and values, which are not turned."""
-        return self._split(self.k_proj(x)), self._split(self.v_proj(x))
-
-    def queries_keys_values(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, KeysValues]:
-        """All three projections of one input, for self-attention; as one matrix product, which is faster.
-
-        Args:
-            x: (B, T, D).
-            positions: (B, T) where each vector stands, for rotary positions; 0, 1, .. in each row if not given.
-        """
-        projections = self.q_proj, self.k_proj, self.v_proj
-        weight = torch.cat(tuple(projection.weight for projection in projections))
-        biases = tuple(projection.bias for projection in projections if projection.bias is not None)
-        projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
-        q, k, v = map(self._split, projected.split([projection.out_features for projection in projections], dim=-1))
-        if self.rotary is not None:
-            q, k = self.rotary(torch.cat([q, k], dim=1), positions).chunk(2, dim=1)  # (B, 2 H, T, d_k)
-        return q, (k, v)
-
-    def forward(self, x: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
-        """Attends from each position of x.
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        """MultiHead(x, source, source): each position of x looks at all positions of the source.
 
         Args:
             x: (B, T, D), where the queries come from.
-            keys_values: From `keys_values`: of x itself (self-attention) or of the encoder output (cross-attention).
+            source: (B, S, D), where keys and values come from: x itself (self-attention), or the encoder output
+                (cross-attention).
             mask: Broadcastable to (B, H, T, S), True where attending is allowed.
+            positions: (B, T) where each vector of x stands, for rotary positions; 0, 1, .. in each row if not given.
 
         Returns:
             (B, T, D).
         """
-        return self.attend(self._split(self.q_proj(x)), keys_values, mask)
-
-    def attend(self, q: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
-        """The same from projected queries, (B, H, T, d_k)."""
-        heads = self._attend(q, *keys_values, mask)  # (B, H, T, d_v)
+        q, k, v = self._project(x, source)
+        if self.rotary is not None:
+            q, k = self.rotary(torch.cat([q, k], dim=1), positions).chunk(2, dim=1)  # (B, 2 H, T, d_k)
+        heads = self._attend(q, k, v, mask)  # (B, H, T, d_v)
         return self.out_proj(heads.transpose(1, 2).flatten(start_dim=2))  # (B, T, H * d_v) -> (B, T, D)
+
+    def _project(self, x: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """x W^Q, source W^K and source W^V, split into heads: (B, H, T or S, d_k or d_v)."""
+        projections = self.q_proj, self.k_proj, self.v_proj
+        if source is x:  # one product of the three matrices side by side is faster
+            weight = torch.cat(tuple(projection.weight for projection in projections))
+            biases = tuple(projection.bias for projection in projections if projection.bias is not None)
+            projected = F.linear(x, weight.to(x.dtype), torch.cat(biases).to(x.dtype) if biases else None)
+            q, k, v = projected.split([projection.out_features for projection in projections], dim=-1)
+        else:
+            q, k, v = self.q_proj(x), self.k_proj(source), self.v_proj(source)
+        return self._split(q), self._split(k), self._split(v)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several
@@ -167,24 +144,20 @@ class MultiHeadAttention(nn.Module):
 
 
 Kept = TypeVar("Kept")
-"""What is kept of a call."""
 
 
 @contextmanager
 def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterator[dict[str, list[Kept]]]:
     """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
 
-    Args:
-        model: Holds the attention modules.
-        take: What is kept of a call.
-
     Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what is kept of each call.
+        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
     """
     kept: dict[str, list[Kept]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     for name, module in modules.items():
-        module.on_attention = partial(_append, kept.setdefault(name, []), take)
+        calls = kept.setdefault(name, [])
+        module.on_attention = lambda call, calls=calls: calls.append(take(call))
     try:
         yield kept
     finally:
@@ -192,19 +165,12 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterat
             module.on_attention = None
 
 
-def _append(kept: list[Kept], take: Callable[[AttentionCall], Kept], call: AttentionCall) -> None:
-    kept.append(take(call))
-
-
 def attention_maps(model: nn.Module, *, scores: bool = False) -> AbstractContextManager[dict[str, list[Tensor]]]:
-    """Records the attention weights of everything the model computes inside the block; see `recording`.
+    """Records the attention weights (B, H, T, S) of everything the model computes inside the block; see `recording`.
 
     Args:
         model: Holds the attention modules.
         scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
             where a mask forbids, and their softmax is the weights.
-
-    Returns:
-        A context of module names, each with a list that grows by the map of each call, (B, H, T, S).
     """
     return recording(model, (lambda call: call.scores) if scores else (lambda call: call.weights))

@@ -21,10 +21,7 @@ from .stacks import Encoder, initialise
 class DecoderOnly(nn.Module):
     """Causal Transformer from token ids to logits.
 
-    Args:
-        config: Sizes and choices; its stack has `num_decoder_layers`.
-        vocab_size: Pieces of the one vocabulary.
-        pad_id: The id that fills rows up; no position attends to it.
+    Its stack has `num_decoder_layers`. No position attends to padding, `pad_id`.
     """
 
     def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
@@ -40,7 +37,7 @@ class DecoderOnly(nn.Module):
         initialise(self, config)
 
     def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """The outputs at the target's positions, before the output layer.
+        """The outputs at the target's positions (B, T, D), before the output layer, computed in `dtype`.
 
         Padding may stand at the end of a source, in the middle of the sequence: no position attends to it, and a
         target's positions are counted as if it were not there.
@@ -48,10 +45,7 @@ class DecoderOnly(nn.Module):
         Args:
             src: (B, S) source ids; S is 0 where there is a text alone.
             tgt_in: (B, T) target ids, from bos on.
-            dtype: Precision of activations; the weights' own if not given.
-
-        Returns:
-            (B, T, D).
+            dtype: The weights' own if not given.
         """
         ids = torch.cat([src, tgt_in], dim=1)  # (B, S + T)
         mask = causal_mask(ids.size(1), ids.device)  # (S + T, S + T)

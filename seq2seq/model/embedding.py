@@ -17,12 +17,7 @@ def sinusoidal_positions(length: int, d_model: int) -> Tensor:
         PE(pos, 2i)     = sin(pos / 10000^(2i / D))
         PE(pos, 2i + 1) = cos(pos / 10000^(2i / D))
 
-    Args:
-        length: Number of positions, counted from 0.
-        d_model: D, even.
-
-    Returns:
-        (length, D), float32, each element in [-1, 1].
+    (length, D), float32.
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -57,18 +52,14 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(max_seq_len, d_model))
 
     def forward(self, length: int) -> Tensor:
-        """Vectors of the first positions, (length, D).
-
-        Raises:
-            ValueError: There are not so many.
-        """
+        """Vectors of the first positions, (length, D); ValueError if there are not so many."""
         if length > len(self.weight):
             raise ValueError(f"sequence of {length} tokens, but max_seq_len is {len(self.weight)}")
         return self.weight[:length]
 
 
 def build_positions(config: ModelConfig, length: int) -> nn.Module | None:
-    """So many position vectors, of the kind that the configuration names; None if nothing is added to embeddings."""
+    """Vectors of `length` positions, of the kind that the configuration names; None if nothing is added."""
     match config.positions:
         case "sinusoidal":
             return SinusoidalPositions(length, config.d_model)
@@ -83,11 +74,8 @@ def build_positions(config: ModelConfig, length: int) -> nn.Module | None:
 class Embedding(nn.Module):
     """x = dropout(E[ids] * sqrt(D) + PE): token vectors, scaled, plus positions.
 
-    A token vector is a one-hot row times E ([Zhou n.d.]).
-
-    Args:
-        tokens: The (V, D) table; shared with other modules if tied.
-        config: Says whether to scale, and which positions to add.
+    A token vector is a one-hot row times E ([Zhou n.d.]). E is the (V, D) table of `tokens`, which other modules may
+    share.
     """
 
     def __init__(self, tokens: nn.Embedding, config: ModelConfig) -> None:
@@ -99,15 +87,12 @@ class Embedding(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, ids: Tensor, positions: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
-        """Embeds sentences.
+        """Token ids (B, T) to (B, T, D).
 
         Args:
-            ids: (B, T) token ids.
+            ids: The tokens.
             positions: (B, T) where each token stands; 0, 1, .. in each row if not given.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
-
-        Returns:
-            (B, T, D).
 
         Raises:
             ValueError: Positions are learned, and T is more than there are.
@@ -120,10 +105,7 @@ class Embedding(nn.Module):
 
 
 def embedding_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are looked up, not multiplied: vectors of tokens and of positions.
-
-    A matrix that is tied to the output layer is among them.
-    """
+    """The parameters that are looked up: vectors of tokens, though tied to the output layer, and of positions."""
     tables = {module for module in model.modules() if isinstance(module, nn.Embedding | LearnedPositions)}
     looked_up = {id(table.weight) for table in tables}
     return [parameter for parameter in model.parameters() if id(parameter) in looked_up]

@@ -19,7 +19,7 @@ class Transformer(nn.Module):
 
     Args:
         config: Sizes and choices.
-        src_vocab_size, tgt_vocab_size: Pieces of the two vocabularies.
+        src_vocab_size, tgt_vocab_size: Pieces of the vocabularies.
         shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output
             layer are one matrix.
         pad_id: The id that fills rows up; in a source no query attends to it, in a target it stands after all that
@@ -61,7 +61,7 @@ class Transformer(nn.Module):
         """
         tgt_mask = causal_mask(tgt_in.size(1), tgt_in.device)
         y = self.tgt_embedding(tgt_in, dtype=memory.dtype)
-        return self.decoder(y, self.decoder.memory_keys_values(memory), tgt_mask, src_mask)
+        return self.decoder(y, memory, tgt_mask, src_mask)
 
     def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """The decoder's output (B, T, D), before the output layer, computed in `dtype`."""

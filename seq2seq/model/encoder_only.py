@@ -28,10 +28,7 @@ LOWEST_TEMPERATURE = 0.01
 class EncoderOnly(nn.Module):
     """Encoder from token ids to vectors of sentences, or to logits of hidden tokens.
 
-    Args:
-        config: Sizes and choices; its stack has `num_encoder_layers`.
-        vocab_size: Pieces of the one vocabulary.
-        pad_id: The id that fills rows up; no position attends to it.
+    Its stack has `num_encoder_layers`. No position attends to padding, `pad_id`.
     """
 
     def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
@@ -60,14 +57,9 @@ class EncoderOnly(nn.Module):
         return self.encoder(self.embedding(ids, dtype=dtype), padding_mask(ids, self.pad_id))
 
     def embed(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Vectors of sentences: the mean over the tokens, padding left out, scaled to length 1.
+        """Sentences (B, S), each ending in eos, to vectors (B, D): the mean over the tokens, scaled to length 1.
 
-        Args:
-            ids: (B, S) token ids, each row ending in eos.
-            dtype: Precision of activations; the weights' own if not given. The mean is taken in float32 at least.
-
-        Returns:
-            (B, D).
+        Activations are computed in `dtype`, the mean in float32 at least.
         """
         hidden = self.hidden_states(ids, dtype)  # (B, S, D)
         hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))

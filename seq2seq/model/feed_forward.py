@@ -1,11 +1,17 @@
 """The position-wise feed-forward network."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .config import Activation, ModelConfig, unknown
+from .config import Activation, ModelConfig
 from .dropout import Dropout
 from .precision import Linear
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+GATED: set[Activation] = {"swiglu"}
+"""Activations of a second projection, the gate, which the first is multiplied by."""
 
 
 class FeedForward(nn.Module):
@@ -18,30 +24,14 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.activation: Activation = config.activation
+        self.activation = ACTIVATIONS[config.activation]
         self.linear_1 = Linear(config.d_model, config.d_ff)
-        self.gate: Linear | None
-        match config.activation:
-            case "relu" | "gelu":
-                self.gate = None
-            case "swiglu":
-                self.gate = Linear(config.d_model, config.d_ff)
-            case _:
-                raise unknown("activation", config.activation)
+        self.gate = Linear(config.d_model, config.d_ff) if config.activation in GATED else None
         self.linear_2 = Linear(config.d_ff, config.d_model, bias=config.feed_forward_output_bias)
         self.dropout = Dropout(config.feed_forward_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         hidden = self.linear_1(x)  # (B, T, d_ff)
-        match self.activation:
-            case "relu":
-                hidden = F.relu(hidden)
-            case "gelu":
-                hidden = F.gelu(hidden)
-            case "swiglu":
-                assert self.gate is not None
-                hidden = F.silu(self.gate(x)) * hidden
-            case _:
-                raise unknown("activation", self.activation)
+        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
         return self.linear_2(self.dropout(hidden))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from .attention import KeysValues, MultiHeadAttention
+from .attention import MultiHeadAttention
 from .config import ModelConfig, NormOrder, unknown
 from .dropout import Dropout
 from .feed_forward import FeedForward
@@ -60,13 +60,8 @@ def build_attention(config: ModelConfig, rotary: RotaryPositions | None = None) 
 
 def build_self_attention(config: ModelConfig) -> MultiHeadAttention:
     """Attention that turns its queries and keys if positions are rotary."""
-    match config.positions:
-        case "rotary":
-            return build_attention(config, RotaryPositions(config.num_positions, config.key_size))
-        case "sinusoidal" | "learned" | "none":
-            return build_attention(config)
-        case _:
-            raise unknown("positions", config.positions)
+    is_rotary = config.positions == "rotary"
+    return build_attention(config, RotaryPositions(config.num_positions, config.key_size) if is_rotary else None)
 
 
 class EncoderLayer(nn.Module):
@@ -81,11 +76,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, src_mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
         """(B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
-
-        def attend_to_source(x: Tensor) -> Tensor:
-            return self.self_attn.attend(*self.self_attn.queries_keys_values(x, positions), src_mask)
-
-        x = self.self_attn_residual(x, attend_to_source)
+        x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, src_mask, positions))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -105,19 +96,8 @@ class DecoderLayer(nn.Module):
         self.cross_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, y: Tensor, memory: KeysValues, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
-        """(B, T, D) to (B, T, D).
-
-        Args:
-            y: The target.
-            memory: This layer's projected keys and values of the encoder output, from `cross_attn.keys_values`.
-            tgt_mask: Which target positions a target position may see.
-            src_mask: Which source positions may be seen.
-        """
-
-        def attend_to_target(y: Tensor) -> Tensor:
-            return self.self_attn.attend(*self.self_attn.queries_keys_values(y), tgt_mask)
-
-        y = self.self_attn_residual(y, attend_to_target)
+    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+        """The target (B, T, D) and the encoder output (B, S, D), which is the memory, to (B, T, D)."""
+        y = self.self_attn_residual(y, lambda y: self.self_attn(y, y, tgt_mask))
         y = self.cross_attn_residual(y, lambda y: self.cross_attn(y, memory, src_mask))
         return self.feed_forward_residual(y, self.feed_forward)

@@ -1,27 +1,29 @@
-"""Who may attend to whom. Boolean, True = may attend; they broadcast against scores of shape (B, H, T, S)."""
+"""Sequences of unequal lengths as one tensor, and who may attend to whom in it.
+
+A mask is boolean, True = may attend; it broadcasts against scores of shape (B, H, T, S).
+"""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 
+def pad(rows: Sequence[Sequence[int]], pad_id: int = 0) -> Tensor:
+    """Rows of token ids as one tensor (B, longest), filled up with `pad_id`."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.long)
+
+
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
-    """Lets every query see every key that is not padding.
-
-    Args:
-        ids: (B, S) token ids of the key side.
-        pad_id: The id that fills rows up.
-
-    Returns:
-        (B, 1, 1, S), True at real tokens.
-    """
+    """Lets every query see every key that is not padding: token ids of the key side (B, S) to (B, 1, 1, S)."""
     return (ids != pad_id)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
-    """Lets position i see positions 0..i: the lower triangle (paper section 3.2.3; [Yang 2024a], decoder block).
+    """Lets position i see positions 0..i: (T, T), True on and below the diagonal.
 
-    Returns:
-        (T, T), True on and below the diagonal.
+    The lower triangle of the paper's section 3.2.3, and of [Yang 2024a], decoder block.
     """
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 

@@ -12,14 +12,7 @@ from .embedding import sinusoidal_positions
 def rotations(length: int, d_k: int) -> Tensor:
     """Cosine and sine of the angle pos / 10000^(2i / d_k), by which the i-th pair of columns is turned.
 
-    The paper's positional encoding has the same angles, with D in place of d_k.
-
-    Args:
-        length: Number of positions, counted from 0.
-        d_k: Width of a query or key, even.
-
-    Returns:
-        (length, d_k/2, 2), float32.
+    (length, d_k/2, 2), float32. The paper's positional encoding has the same angles, with D in place of d_k.
     """
     return sinusoidal_positions(length, d_k).unflatten(1, (-1, 2)).flip(-1)
 
@@ -39,15 +32,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("table", rotations(num_positions, d_k), persistent=False)
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Queries or keys, turned.
-
-        Args:
-            x: (B, H, T, d_k).
-            positions: (B, T) where each of them stands; 0, 1, .. in each row if not given.
-
-        Returns:
-            (B, H, T, d_k), in the precision of x.
-        """
+        """Turns queries or keys (B, H, T, d_k) that stand at positions (B, T); at 0, 1, .. in each row if not given."""
         length = x.size(2)
         known, pairs, _ = self.table.shape
         table = self.table if length <= known else rotations(length, 2 * pairs).to(self.table)

@@ -1,11 +1,7 @@
 """Layers on top of each other, of which each machine has one stack or two; and the weights that all begin with."""
 
-from collections.abc import Sequence
-from typing import cast
-
 from torch import Tensor, nn
 
-from .attention import KeysValues
 from .config import ModelConfig, unknown
 from .embedding import embedding_parameters
 from .layers import DecoderLayer, EncoderLayer
@@ -24,12 +20,7 @@ def final_norm(config: ModelConfig) -> nn.Module:
 
 
 class Encoder(nn.Module):
-    """N encoder layers. Under a causal mask it is the stack of a decoder-only Transformer.
-
-    Args:
-        config: Sizes and choices.
-        num_layers: N.
-    """
+    """N encoder layers. Under a causal mask it is the stack of a decoder-only Transformer."""
 
     def __init__(self, config: ModelConfig, num_layers: int) -> None:
         super().__init__()
@@ -37,13 +28,7 @@ class Encoder(nn.Module):
         self.norm = final_norm(config)
 
     def forward(self, x: Tensor, mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
-        """(B, S, D) to (B, S, D).
-
-        Args:
-            x: Embedded tokens.
-            mask: Which positions a position may see.
-            positions: (B, S) where each token stands, for rotary positions; 0, 1, .. in each row if not given.
-        """
+        """Embedded tokens (B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
         for layer in self.layers:
             x = layer(x, mask, positions)
         return self.norm(x)
@@ -57,23 +42,10 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.norm = final_norm(config)
 
-    def memory_keys_values(self, memory: Tensor) -> list[KeysValues]:
-        """What each layer's cross-attention reads: its own projections of the memory (B, S, D)."""
-        return [cast(DecoderLayer, layer).cross_attn.keys_values(memory) for layer in self.layers]
-
-    def forward(
-        self, y: Tensor, memory: Sequence[KeysValues], tgt_mask: Tensor | None, src_mask: Tensor | None
-    ) -> Tensor:
-        """(B, T, D) to (B, T, D).
-
-        Args:
-            y: Embedded target.
-            memory: From `memory_keys_values`.
-            tgt_mask: Which target positions a target position may see.
-            src_mask: Which source positions may be seen.
-        """
-        for layer, keys_values in zip(self.layers, memory, strict=True):
-            y = layer(y, keys_values, tgt_mask, src_mask)
+    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+        """The embedded target (B, T, D) and the memory (B, S, D), which every layer reads, to (B, T, D)."""
+        for layer in self.layers:
+            y = layer(y, memory, tgt_mask, src_mask)
         return self.norm(y)
 
 

@@ -5,12 +5,12 @@
     contrastive  the loss of finding the right translation among others, of an encoder_only model
     masking      the loss of guessing hidden tokens, of the same
     schedule     the learning rate as a function of the step
-    randomness   seeds as a function of the step
-    batches      the batches of an update, and who computes which part of them
-    gradients    added, normalised, clipped
-    optimizer    AdamW, `muon` for the matrices inside the layers, the moving average of the weights
     progress     where training stands
-    loop         one update, out of all these
+    batch        a batch; the batches of an update, and who computes which part of them
+    gradients    added, normalised, clipped
+    optimizer    AdamW (`adamw`), `muon` for the matrices inside the layers, the moving average of the weights
+    update       one update, out of all these
+    pieces       what it does where a batch does not fit into memory
 
-No texts, no files, no processes: those are in `runs` and `parallel`.
+No texts, no files, no processes: those are in `engine`.
 """

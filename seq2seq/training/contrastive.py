@@ -48,16 +48,14 @@ def contrastive_loss(sources: Tensor, targets: Tensor, same: Tensor, temperature
 class ContrastiveLoss:
     """The contrastive loss of the pairs of a batch. A part of a batch has only its own pairs for negatives.
 
-    Two sentences count as the same if their pieces are: subword dropout can hide that they are.
-
-    Args:
-        dtype: Precision of activations and matrix products; vectors and their similarities are float32.
+    Two sentences count as the same if their pieces are: subword dropout can hide that they are. Activations are in
+    `dtype`, vectors and their similarities in float32.
     """
 
     dtype: torch.dtype = torch.float32
 
     def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
-        """The loss summed over the pairs of a `TensorBatch`, and their number."""
+        """The loss summed over the pairs of a `Batch`, and their number."""
         sources, targets = model.embed(batch.src, self.dtype), model.embed(batch.tgt_out, self.dtype)
         same = equal_rows(batch.src) | equal_rows(batch.tgt_out)
         return contrastive_loss(sources, targets, same, model.temperature), len(sources)

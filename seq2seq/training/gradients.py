@@ -7,21 +7,20 @@ from torch import Tensor, nn
 
 
 class Totals(NamedTuple):
-    """Of one update: the summed loss, the tokens, the batches computed in pieces, and the norm of the gradient."""
+    """Of one update."""
 
     loss_sum: float
     num_tokens: int
     divided: int
+    """Batches computed in pieces."""
     grad_norm: float
+    """Divided by the number of tokens, before clipping."""
 
 
 class GradientBuffer:
     """The gradients of one update. Beside them stand the summed loss, the tokens, and the batches computed in pieces.
 
     Each parameter's `grad` is a view of the buffer, so that a backward pass adds to it and one all-reduce takes all.
-
-    Args:
-        model: On its device; its parameters' gradients live here from now on.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -50,9 +49,6 @@ class GradientBuffer:
         """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any), in one pass.
 
         The only place in an update where the host waits for the device.
-
-        Returns:
-            Of all that was added. The norm is that after division, before scaling.
         """
         loss_sum, num_tokens, divided, norm_of_sum = torch.cat([self._totals, self._gradients.norm()[None]]).tolist()
         norm = norm_of_sum / num_tokens

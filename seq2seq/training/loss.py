@@ -20,12 +20,7 @@ def label_smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothin
 
     so eps is spread over the whole vocabulary, the true token included, as in torch's own `F.cross_entropy`.
 
-    Args:
-        logits: (N, V).
-        targets: (N,) token ids; positions holding `ignore_id` count nothing.
-
-    Returns:
-        A scalar, in nats.
+    Logits are (N, V), targets (N,); positions holding `ignore_id` count nothing. A scalar, in nats.
     """
     log_probs = logits.float().log_softmax(dim=-1)
     true = log_probs.gather(1, targets[:, None]).squeeze(1)
@@ -125,15 +120,9 @@ def _loss_and_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -
 def training_loss(
     hidden: Tensor, output_layer: torch.nn.Linear, targets: Tensor, label_smoothing: float, ignore_id: int
 ) -> Tensor:
-    """The loss of decoder outputs: chunked on a CPU, torch's own fused kernels elsewhere.
+    """The loss of decoder outputs (B, T, D), summed over targets (B, T), in nats.
 
-    Args:
-        hidden: (B, T, D) decoder outputs.
-        output_layer: D to V.
-        targets: (B, T).
-
-    Returns:
-        A scalar: the sum over target tokens, in nats.
+    Chunked on a CPU, by torch's own fused kernels elsewhere.
     """
     rows, labels = hidden.flatten(0, 1), targets.flatten()
     if rows.device.type == "cpu":
@@ -157,7 +146,7 @@ class NextTokenLoss:
     dtype: torch.dtype = torch.float32
 
     def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
-        """The loss summed over the target tokens of a `TensorBatch`, and their number."""
+        """The loss summed over the target tokens of a `Batch`, and their number."""
         hidden = model.hidden_states(batch.src, batch.tgt_in, self.dtype)  # (B, T, D)
         loss = training_loss(hidden, model.output_layer, batch.tgt_out, self.label_smoothing, model.pad_id)
         return loss, batch.num_tokens

@@ -36,11 +36,7 @@ class Masking:
     eos_id: int
 
     def __call__(self, ids: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Hides tokens.
-
-        Args:
-            ids: (B, S).
-            generator: Where random numbers come from, on the device of the ids; torch's own if not given.
+        """Hides tokens of ids (B, S) at random; by torch's own generator if none is given.
 
         Returns:
             (B, S) ids with some of them hidden or replaced, and (B, S) the ids to be guessed, padding elsewhere.
@@ -69,8 +65,7 @@ class MaskedTokenLoss:
 
     Args:
         masking: How tokens are hidden. Which, torch's generator says, and the trainer seeds it for each micro-batch.
-        label_smoothing: Share of the target distribution that is spread over the vocabulary.
-        dtype: Precision of activations and matrix products; weights, gradients and sums stay float32.
+        label_smoothing, dtype: See `NextTokenLoss`.
     """
 
     masking: Masking
@@ -78,7 +73,7 @@ class MaskedTokenLoss:
     dtype: torch.dtype = torch.float32
 
     def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
-        """The loss summed over the tokens to be guessed of a `TensorBatch`, and their number."""
+        """The loss summed over the tokens to be guessed of a `Batch`, and their number."""
         losses: list[Tensor] = []
         count = 0
         for ids in sides(batch):
@@ -90,5 +85,5 @@ class MaskedTokenLoss:
 
 
 def sides(batch: Any) -> list[Tensor]:
-    """The sentences of a `TensorBatch`, source and target; texts alone have no source."""
+    """The sentences of a `Batch`, source and target; texts alone have no source."""
     return [ids for ids in (batch.src, batch.tgt_out) if ids.size(1)]

@@ -1,12 +1,14 @@
 """Muon: momentum whose updates are made orthogonal (Jordan et al. 2024), for the matrices inside the layers."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .batches import Alone, Group
+from .batch import Group
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
@@ -61,47 +63,49 @@ class Muon:
         group: Group | None = None,
     ) -> None:
         self.param_groups, self._momentum, self._dtype = param_groups, momentum, dtype
-        self._group = group or Alone()
+        self._group = group or Group()
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
 
     @torch.no_grad()
     def step(self) -> None:
         """Makes one update."""
         for group in self.param_groups:
-            by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
-            for parameter in group["params"]:
-                by_shape[parameter.shape].append(parameter)
-            directions = self._directions(by_shape)
-            for shape, parameters in by_shape.items():
-                scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
-                for parameter, direction in zip(parameters, directions[shape], strict=True):
-                    parameter.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-scale)
+            rate, decay = group["lr"], group["weight_decay"]
+            self._add_to_momentum(group["params"])
+            for parameter, direction in self._directions(group["params"]):
+                rows, columns = parameter.shape
+                scale = rate * max(1.0, rows / columns) ** 0.5
+                parameter.mul_(1 - rate * decay).add_(direction, alpha=-scale)
 
-    def _directions(self, by_shape: dict[torch.Size, list[nn.Parameter]]) -> dict[torch.Size, list[Tensor]]:
-        """Orthogonal update directions (rows, columns) of all matrices; each process computes a share of each shape.
+    def _directions(self, parameters: list[nn.Parameter]) -> Iterator[tuple[nn.Parameter, Tensor]]:
+        """Each matrix with its orthogonal direction (rows, columns). Each process computes a share of each shape.
 
-        They lie in one tensor, those of a process side by side, so that all are handed round at once.
+        All directions lie in one tensor, those of a process side by side, so that they are gathered at once.
         """
-        parameters = [parameter for alike in by_shape.values() for parameter in alike]
-        self._add_to_momentum(parameters)
-        size, device = sum(parameter.numel() for parameter in parameters), parameters[0].device
-        flat = torch.empty(size, dtype=self._dtype, device=device)
-        stacks: list[tuple[torch.Size, Tensor]] = []  # (n, rows, columns): of one shape, computed by one process
-        ends: list[int] = []
-        end = 0
-        for rank in range(self._group.count):
-            for shape, alike in by_shape.items():
-                share = alike[len(alike) * rank // self._group.count : len(alike) * (rank + 1) // self._group.count]
-                start, end = end, end + len(share) * shape.numel()
-                stacks.append((shape, flat[start:end].view(len(share), *shape)))
-                if share and rank == self._group.rank:
-                    stacks[-1][1].copy_(_orthogonalise_either_way(self._nesterov(share).to(self._dtype)))
-            ends.append(end)
-        self._group.hand_round(flat, ends)
-        directions: dict[torch.Size, list[Tensor]] = defaultdict(list)
-        for shape, stack in stacks:
-            directions[shape] += stack.float().unbind()
-        return directions
+        shares, rank = self._shares(parameters), self._group.rank
+        sizes = [sum(parameter.numel() for parameter in share) for share in shares]
+        flat = torch.empty(sum(sizes), dtype=self._dtype, device=parameters[0].device)
+        if shares[rank]:
+            stacks = [list(alike) for _, alike in groupby(shares[rank], key=lambda parameter: parameter.shape)]
+            found = [_orthogonalise_either_way(self._nesterov(stack).to(self._dtype)).flatten() for stack in stacks]
+            torch.cat(found, out=flat.split(sizes)[rank])
+        self._group.all_gather(flat, list(accumulate(sizes)))
+        ordered = [parameter for share in shares for parameter in share]
+        directions = flat.split([parameter.numel() for parameter in ordered])
+        for parameter, direction in zip(ordered, directions, strict=True):
+            yield parameter, direction.view(parameter.shape).float()
+
+    def _shares(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+        """The matrices of each process: of each shape about equally many, those of one shape side by side."""
+        by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
+        for parameter in parameters:
+            by_shape[parameter.shape].append(parameter)
+        count = self._group.count
+        shares: list[list[nn.Parameter]] = [[] for _ in range(count)]
+        for alike in by_shape.values():
+            for rank, share in enumerate(shares):
+                share += alike[len(alike) * rank // count : len(alike) * (rank + 1) // count]
+        return shares
 
     def _add_to_momentum(self, parameters: list[nn.Parameter]) -> None:
         """Moves the momentum of each matrix towards its gradient."""

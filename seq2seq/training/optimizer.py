@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..model.embedding import embedding_parameters
 from .adamw import AdamW
-from .batches import Group
+from .batch import Group
 from .config import TrainingConfig
 from .muon import Muon
 
@@ -32,8 +32,7 @@ class Optimizer:
     inside the layers, at a learning rate of its own that follows the same schedule.
 
     Args:
-        model: Whose parameters to optimise.
-        config: Learning rates, betas, decay.
+        model, config: What to optimise, and how.
         group: The processes that share Muon's work.
         dtype: Precision of Muon's matrix products.
     """
@@ -136,9 +135,7 @@ class MovingAverage:
     At first the average would mostly be the random start, so the decay is (1 + t) / (10 + t), an average over about the
     last ninth of all updates, until that exceeds the one configured: after about 9 / (1 - decay) updates.
 
-    Args:
-        model: Whose weights to follow; the average starts as a copy of them.
-        decay: Between 0 and 1.
+    The average starts as a copy of the weights.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:

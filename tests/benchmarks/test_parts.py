@@ -125,7 +125,7 @@ def test_attention_is_that_of_the_formula(swapped: Callable[..., Any], name: str
     assert all(torch.allclose(calls[0].sum(-1), torch.tensor(1.0)) for calls in maps.values())
     attention, x = model.encoder.layers[0].self_attn, torch.randn(2, 5, 16)
     with torch.no_grad():
-        found = attention.attend(*attention.queries_keys_values(x))
+        found = attention(x, x)
         torch.testing.assert_close(found, attend(attention, x, num_heads, scale))
 
 

@@ -116,7 +116,7 @@ def test_translating_loads_only_what_it_needs(tiny_run: Path) -> None:
         "torch._inductor",
         "tfm.data.corpus",
         "tfm.engine.training.train",
-        "tfm.seq2seq.training.loop",
+        "tfm.seq2seq.training.update",
     }
     assert loaded & superfluous == set()
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching import Batch, BatchSource, make_batch, plan_epoch
+from tfm.data.batching import BatchSource, plan_epoch, training_rows
 from tfm.data.corpus import Corpus, Pair
 from tfm.data.padding import pad_sources
 from tfm.data.store import Limits, TokenStore, build_store
@@ -124,21 +124,10 @@ def test_no_rows_no_batches() -> None:
 IDS = st.lists(st.integers(4, 1000), max_size=12)
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=8))
-def test_special_pieces_and_padding_stand_where_they_should(pairs: list[tuple[list[int], list[int]]]) -> None:
-    batch = make_batch(pairs)
-    for row, (src, tgt) in enumerate(pairs):
-        for array, expected in (
-            (batch.src, [*src, EOS_ID]),
-            (batch.tgt_in, [BOS_ID, *tgt]),
-            (batch.tgt_out, [*tgt, EOS_ID]),
-        ):
-            assert array[row].tolist() == expected + [PAD_ID] * (array.shape[1] - len(expected))
-    assert batch.src.shape[1] == max(len(src) for src, _ in pairs) + 1
-    assert batch.tgt_in.shape == batch.tgt_out.shape == (len(pairs), max(len(tgt) for _, tgt in pairs) + 1)
-    assert batch.num_tokens == np.count_nonzero(batch.tgt_out) == np.count_nonzero(batch.tgt_in)
-    assert batch.src.dtype == batch.tgt_in.dtype == batch.tgt_out.dtype == np.int64
+@given(st.lists(st.tuples(IDS, IDS), max_size=8))
+def test_special_pieces_stand_where_they_should(pairs: list[tuple[list[int], list[int]]]) -> None:
+    assert training_rows(pairs) == [([*src, EOS_ID], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
+    assert training_rows(pairs, text_only=True) == [([], [BOS_ID, *tgt, EOS_ID]) for _, tgt in pairs]
 
 
 def test_sources_alone() -> None:
@@ -157,14 +146,9 @@ def test_source_serves_the_pairs_of_the_store(
 ) -> None:
     source = BatchSource(store, max_tokens=300, seed=3)
     for index, rows in enumerate(source.plan(2)[:5]):
-        batch = source.load(2, index)
-        expected = make_batch(
-            [(tokenizer.src.encode(s), tokenizer.tgt.encode(t)) for s, t in (toy_sentences[r] for r in rows)]
-        )
-        np.testing.assert_array_equal(batch.src, expected.src)
-        np.testing.assert_array_equal(batch.tgt_in, expected.tgt_in)
-        np.testing.assert_array_equal(batch.tgt_out, expected.tgt_out)
-        assert batch.num_tokens == expected.num_tokens
+        pairs = [toy_sentences[row] for row in rows]
+        expected = training_rows((tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs)
+        assert source.rows(2, index) == expected
 
 
 def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_after_resuming(
@@ -176,22 +160,22 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
         return BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout)
 
     source = open_source()
-    loaded = {(epoch, index): source.load(epoch, index) for epoch in (0, 1) for index in range(5)}
+    loaded = {(epoch, index): source.rows(epoch, index) for epoch in (0, 1) for index in range(5)}
     for (epoch, index), batch in loaded.items():
-        resumed = open_source().load(epoch, index)
-        np.testing.assert_array_equal(resumed.src, batch.src)
-        np.testing.assert_array_equal(resumed.tgt_out, batch.tgt_out)
+        assert open_source().rows(epoch, index) == batch
         pairs = [store[row] for row in source.plan(epoch)[index].tolist()]
-        for ids, (src, tgt) in zip(zip(batch.src.tolist(), batch.tgt_out.tolist(), strict=True), pairs, strict=True):
+        for ids, (src, tgt) in zip(batch, pairs, strict=True):
             assert tokenizer.src.decode(ids[0]) == tokenizer.src.decode(src.tolist())
             assert tokenizer.tgt.decode(ids[1]) == tokenizer.tgt.decode(tgt.tolist())
     plain = BatchSource(store, max_tokens=300, seed=3)  # the same rows, in their own pieces
-    assert sum(b.num_tokens for b in loaded.values()) > sum(plain.load(*key).num_tokens for key in loaded)
+    whole = {key: plain.rows(*key) for key in loaded}
+    counts = [sum(len(tgt) for rows in found.values() for _, tgt in rows) for found in (loaded, whole)]
+    assert counts[0] > counts[1]
     seen = {
-        (row, tuple(ids[ids > 0].tolist()))
+        (row, tuple(src))
         for epoch in range(4)
         for index, rows in enumerate(source.plan(epoch))
-        for row, ids in zip(rows.tolist(), source.load(epoch, index).src, strict=True)
+        for row, (src, _) in zip(rows.tolist(), source.rows(epoch, index), strict=True)
     }
     assert len(seen) > 2 * len(store)
 
@@ -203,19 +187,12 @@ def test_parts_are_the_batch(store: TokenStore, tokenizer: Tokenizer, rate: floa
     dropout = (SubwordDropout(tokenizer.src, rate, 50), SubwordDropout(tokenizer.tgt, rate, 50)) if rate else None
     source = BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout)
 
-    def rows(batch: Batch) -> list[tuple[list[int], list[int]]]:
-        def strip(ids: list[int]) -> list[int]:
-            return [token for token in ids if token != PAD_ID]
-
-        return [(strip(s), strip(t)) for s, t in zip(batch.src.tolist(), batch.tgt_out.tolist(), strict=True)]
-
     for index in range(5):
-        whole = source.load(1, index)
-        found = [part for number in range(parts) if (part := source.load_part(1, index, number, parts)) is not None]
-        assert sorted(row for part in found for row in rows(part)) == sorted(rows(whole))
-        assert sum(part.num_tokens for part in found) == whole.num_tokens
-        sizes = [len(part.src) for part in found]
-        assert len(sizes) == min(parts, len(whole.src)) and max(sizes) - min(sizes) <= 1
+        whole = source.rows(1, index)
+        found = [part for number in range(parts) if (part := source.rows(1, index, number, parts))]
+        assert sorted(row for part in found for row in part) == sorted(whole)
+        sizes = [len(part) for part in found]
+        assert len(sizes) == min(parts, len(whole)) and max(sizes) - min(sizes) <= 1
 
 
 def test_every_batch_has_a_stream_of_random_numbers_of_its_own(store: TokenStore) -> None:
@@ -230,7 +207,7 @@ def test_every_batch_has_a_stream_of_random_numbers_of_its_own(store: TokenStore
         source = BatchSource(store, max_tokens=300, seed=seed, subword_dropout=both)
         for epoch in (0, 1):
             for index in range(3):
-                source.load(epoch, index)
+                source.rows(epoch, index)
             drawn.append(np.random.Generator(np.random.Philox(key=[seed, epoch])).random())  # the plan's
     assert len(set(drawn)) == len(drawn) == 2 * 2 * (3 * 2 + 1)
 

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import torch
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.seq2seq.model import ModelConfig, Transformer
-from tfm.seq2seq.training.batch import TensorBatch, to_tensors
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.config import TrainingConfig
-from tfm.seq2seq.training.loop import Trainer
 from tfm.seq2seq.training.loss import NextTokenLoss
 from tfm.seq2seq.training.optimizer import Optimizer
 from tfm.seq2seq.training.schedule import learning_rate
+from tfm.seq2seq.training.update import Trainer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7, 8, 5], [10, 11, 10])]
 
@@ -19,24 +19,21 @@ PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 7, 9]), ([10, 11, 5], [7]), ([7, 7
 class FixedBatches:
     """The same batches in every epoch."""
 
-    def __init__(self, *batches: TensorBatch) -> None:
+    def __init__(self, *batches: Batch) -> None:
         self.batches = batches
 
     def num_batches(self, epoch: int) -> int:
         del epoch
         return len(self.batches)
 
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         del epoch
-        batch, rows = self.batches[index], slice(part, None, parts)
-        if part >= len(batch.src):
-            return None
-        out = batch.tgt_out[rows]
-        return TensorBatch(batch.src[rows], batch.tgt_in[rows], out, int((out != 0).sum()))
+        batch = self.batches[index]
+        return batch.rows(slice(part, None, parts), pad_id=0) if part < len(batch) else None
 
 
-def batch(*rows: int) -> TensorBatch:
-    return to_tensors(make_batch([PAIRS[row] for row in rows]), torch.device("cpu"))
+def batch(*rows: int) -> Batch:
+    return Batch.of(training_rows([PAIRS[row] for row in rows]))
 
 
 def build_model(dropout: float = 0.0, norm_order: Literal["pre", "post"] = "pre") -> Transformer:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tfm.engine.training import fit, train
 from tfm.engine.training.run import Run
-from tfm.seq2seq.training.loop import Trainer
+from tfm.seq2seq.training.update import Trainer
 from tfm.system import files
 
 
@@ -161,8 +161,8 @@ def _poisoned_loss(trainer: Trainer, value: float, with_gradient: bool, draw: ra
         def __init__(self) -> None:
             self.group = trainer.group
 
-        def add_up(self, tensor: Tensor) -> None:
-            self.group.add_up(tensor)
+        def all_reduce(self, tensor: Tensor) -> None:
+            self.group.all_reduce(tensor)
             if with_gradient:
                 tensor[draw.randrange(len(tensor) - 2)] = value
 

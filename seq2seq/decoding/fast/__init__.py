@@ -4,8 +4,8 @@
     encoder    source ids to vectors
     memory     keys and values of the source for all decoder layers, and attending to them
     state      keys and values of what has been generated; begins with a picture of them
-    decoder    one position through all layers
-    model      the whole: source ids to a state, then step by step to logits
+    decoder    what the two that follow share
+    model      an encoder-decoder: source ids to a state, then step by step to logits
     decoder_only   the same of a decoder-only Transformer, whose source is a prompt
 
 Why it exists: `Transformer.forward` computes all positions of a target at once, as training needs it. A search has one

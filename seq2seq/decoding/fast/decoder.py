@@ -1,43 +1,56 @@
-"""The decoder: the newest position of all rows through all layers."""
+"""What the fast decoders share: they take the newest token of each row, and attend to the past."""
 
-from typing import cast
+from collections.abc import Iterable
 
+import torch
 from torch import Tensor
 
-from ...model import layers
+from ...model.decoder_only import DecoderOnly
+from ...model.embedding import Embedding as PlainEmbedding
 from ...model.encoder_decoder import Transformer
-from .memory import Memory
-from .state import Past
-from .weights import DecoderLayer, Rotary, final_norm
+from .state import FastState, Past
+from .weights import Embedding, Linear, Rotary, final_norm, head_width
 
 
-class Decoder:
-    """The decoder layers.
+class FastDecoder:
+    """Embedding, output layer and limits of a model arranged for decoding.
 
     Args:
-        model: The model.
+        model: In evaluation mode. When its weights change, make a new one: some are copied here, some are shared.
+        embedding: Of what is generated.
+        forbidden_ids: Tokens that are never to be generated: padding, bos, reserved pieces.
+
+    Raises:
+        NotImplementedError: The configuration has a value that is not known here.
     """
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(
+        self, model: Transformer | DecoderOnly, embedding: PlainEmbedding, forbidden_ids: Iterable[int]
+    ) -> None:
         config = model.config
-        self.layers = [DecoderLayer.of(cast(layers.DecoderLayer, layer), config) for layer in model.decoder.layers]
+        self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
+        self._num_layers, self._heads, self._width = len(model.decoder.layers), config.num_heads, head_width(config)
+        self._embedding, self._rotary = Embedding.of(embedding), Rotary.of(embedding, config)
         self._norm = final_norm(model.decoder.norm, config.norm_order)
-        self._rotary = Rotary.of(model.tgt_embedding, config)
+        output_layer = Linear.of(model.output_layer)
+        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
+        self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
 
-    def __call__(self, y: Tensor, position: int, past: Past, memory: Memory) -> Tensor:
-        """Embedded tokens (R, D), which stand at `position`, to hidden states (R, D).
+    def _past(self, size: int) -> Past:
+        return Past(size, self._num_layers, self._heads, self._width, like=self._embedding.tokens)
 
-        Their keys and values are added to the past.
-        """
-        turns = self._rotary.at(position)
-        newest, queries, keys, values = past.next_position()
-        for i, (self_attn, cross_attn, feed_forward) in enumerate(self.layers):
-            self_attn.project(self_attn.norm.before(y), turns, out=newest[i])
-            heads = attend_to_past(queries[i], keys[i], values[i])
-            y = self_attn.norm.after(self_attn.out.add_to(y, heads))
-            y = cross_attn.norm.after(memory.attend(i, cross_attn, y))
-            y = feed_forward(y)
-        return y if self._norm is None else self._norm(y)
+    def _check(self, src: Tensor) -> None:
+        if src.size(1) > self._max_seq_len:
+            raise ValueError(f"sequence of {src.size(1)} tokens, but max_seq_len is {self._max_seq_len}")
+
+    def _embed(self, last: Tensor, positions: Tensor) -> Tensor:
+        """The newest tokens (R,) with vectors of their positions, (D,) or (R, D), to (R, D)."""
+        return torch.add(positions, self._embedding.tokens.index_select(0, last), alpha=self._embedding.scale)
+
+    def _logits(self, y: Tensor, state: FastState) -> Tensor:
+        """The outputs of the last layer (R, D) to logits (R, V), for use until the next step."""
+        y = y if self._norm is None else self._norm(y)
+        return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))
 
 
 def attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:

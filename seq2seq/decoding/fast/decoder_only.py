@@ -13,17 +13,15 @@ from torch import Tensor
 from ...model import layers
 from ...model.decoder_only import DecoderOnly
 from ..search import SearchState
-from .decoder import attend_to_past
-from .state import FastState, Past
-from .weights import Embedding, EncoderLayer, Linear, Rotary, final_norm, head_width
+from .decoder import FastDecoder, attend_to_past
+from .state import FastState
+from .weights import EncoderLayer
 
 
 class Prompt:
-    """Keys and values of the prompts of a batch, for all layers.
+    """Keys (L, B, H, d, S) and values (L, B, H, S, d) of the prompts of a batch, for all layers.
 
     Args:
-        keys: (L, B, H, d, S).
-        values: (L, B, H, S, d).
         bias: Added to the scores, 0 at tokens and -inf at padding, (B, S).
         lengths: Tokens of each prompt, (B,).
     """
@@ -37,15 +35,9 @@ class Prompt:
         self.bias, self.lengths = self.bias.index_select(0, sentences), self.lengths.index_select(0, sentences)
 
     def attend(self, layer: int, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Attention to the prompt and to what came after it, in one softmax.
+        """Attention of q (R, H, d) to the prompt and to what came after it, in one softmax: (R, H * d).
 
-        Args:
-            layer: Its number.
-            q: (R, H, d), R = B * K; the K rows of a sentence side by side.
-            keys, values: Of what came after the prompt, (T, R, H, d).
-
-        Returns:
-            (R, H * d).
+        R = B * K, the K rows of a sentence side by side. Keys and values of what came after the prompt: (T, R, H, d).
         """
         rows, heads, width = q.shape
         size, length = self.bias.shape
@@ -75,36 +67,19 @@ class NoPrompt:
         return attend_to_past(q, keys, values)
 
 
-class FastDecoderOnly:
-    """A decoder-only Transformer; a `Step` over the states that `encode` and `begin` make.
-
-    Args:
-        model: In evaluation mode. When its weights change, make a new one.
-        forbidden_ids: Tokens that are never to be generated.
-
-    Raises:
-        NotImplementedError: The configuration has a value that is not known here.
-    """
+class FastDecoderOnly(FastDecoder):
+    """A `DecoderOnly`; a `Step` over the states that `encode` and `begin` make. Arguments: see `FastDecoder`."""
 
     @torch.no_grad()
     def __init__(self, model: DecoderOnly, forbidden_ids: Iterable[int] = ()) -> None:
-        config = model.config
-        self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
-        self._heads, self._width = config.num_heads, head_width(config)
-        self._embedding = Embedding.of(model.embedding, config.positions)
-        self._rotary = Rotary.of(model.embedding, config)
-        self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.decoder.layers]
-        self._norm = final_norm(model.decoder.norm, config.norm_order)
-        output_layer = Linear.of(model.output_layer)
-        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
-        self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
+        super().__init__(model, model.embedding, forbidden_ids)
+        self._layers = [
+            EncoderLayer.of(cast(layers.EncoderLayer, layer), model.config) for layer in model.decoder.layers
+        ]
 
     def begin(self, size: int) -> FastState:
         """The state of so many texts that begin with nothing."""
         return FastState(NoPrompt(), self._past(size))
-
-    def _past(self, size: int) -> Past:
-        return Past(size, len(self._layers), self._heads, self._width, like=self._embedding.tokens)
 
     def encode(self, src: Tensor) -> FastState:
         """Reads sources (B, S) as prompts.
@@ -112,9 +87,8 @@ class FastDecoderOnly:
         Raises:
             ValueError: A source is longer than `max_seq_len`.
         """
+        self._check(src)
         size, length = src.shape
-        if length > self._max_seq_len:
-            raise ValueError(f"sequence of {length} tokens, but max_seq_len is {self._max_seq_len}")
         real = src != self._pad_id  # (B, S), padding at the end
         tokens = self._embedding.tokens
         bias = tokens.new_zeros(real.shape).masked_fill_(~real, float("-inf"))
@@ -137,18 +111,15 @@ class FastDecoderOnly:
         """Takes the newest tokens (R,), the `position`-th after their prompts; returns logits (R, V)."""
         assert isinstance(state, FastState)
         prompt = state.memory
-        tokens = self._embedding.tokens.index_select(0, last)
         places = self._places(prompt, position, last.size(0))
-        y = torch.add(self._embedding.positions[places], tokens, alpha=self._embedding.scale)
-        turns = self._rotary.at(places)
+        y, turns = self._embed(last, self._embedding.positions[places]), self._rotary.at(places)
         newest, queries, keys, values = state.past.next_position()
         for i, (self_attn, feed_forward) in enumerate(self._layers):
             self_attn.project(self_attn.norm.before(y), turns, out=newest[i])
             heads = prompt.attend(i, queries[i], keys[i], values[i])
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = feed_forward(y)
-        y = y if self._norm is None else self._norm(y)
-        return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))
+        return self._logits(y, state)
 
     def _places(self, prompt: Prompt | NoPrompt, position: int, rows: int) -> int | Tensor:
         """Where the newest tokens stand, (R,) if they have prompts, which are of unequal lengths."""

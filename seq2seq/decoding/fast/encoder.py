@@ -16,16 +16,12 @@ _ENCODED_TOGETHER = 64
 
 
 class Encoder:
-    """Source embedding and encoder layers.
-
-    Args:
-        model: The model.
-    """
+    """Source embedding and encoder layers."""
 
     def __init__(self, model: Transformer) -> None:
         config = model.config
         self._pad_id, self._heads = model.pad_id, config.num_heads
-        self._embedding = Embedding.of(model.src_embedding, config.positions)
+        self._embedding = Embedding.of(model.src_embedding)
         self._rotary = Rotary.of(model.src_embedding, config)
         self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.encoder.layers]
         self._norm = final_norm(model.encoder.norm, config.norm_order)
@@ -35,10 +31,7 @@ class Encoder:
         return self._encode(src, None)
 
     def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
-        """Sources, neighbours together, so that those in order of length need little padding.
-
-        Args:
-            src: (B, S).
+        """Sources (B, S), neighbours together, so that those in order of length need little padding.
 
         Returns:
             The memory (B, S or more, D), and what is to be added to the scores of attention to it, 0 at tokens and -inf

@@ -31,12 +31,9 @@ _Attended = tuple[Tensor, Tensor, Tensor]
 
 
 class PlainMemory:
-    """Keys and values as the formula has them.
+    """Keys (L, B, H, d_k, S) and values (L, B, H, S, d_v) as the formula has them.
 
-    Args:
-        keys: (L, B, H, d_k, S).
-        values: (L, B, H, S, d_v).
-        bias: Added to the scores, 0 where attending is allowed and -inf where not, (L, B, H, 1, S).
+    The bias (L, B, H, 1, S), added to the scores, is 0 where attending is allowed and -inf where not.
     """
 
     def __init__(self, keys: Tensor, values: Tensor, bias: Tensor) -> None:
@@ -59,12 +56,8 @@ class PlainMemory:
 
     def select(self, sentences: Tensor) -> None:
         """See `Memory`."""
-        keys, values, bias = self._all
-        self._all = (
-            keys.index_select(1, sentences),
-            values.index_select(1, sentences),
-            bias.index_select(1, sentences),
-        )
+        keys, values, bias = (tensor.index_select(1, sentences) for tensor in self._all)
+        self._all = keys, values, bias
         self._layers = self._view_layers()
 
 
@@ -75,11 +68,7 @@ class FoldedMemory:
     b_o is added to the values of all heads in equal parts, as weights sum to 1. Keys and values become as wide as
     the model, which for a short source is no more to read, and a decoding step does with half of the operations.
 
-    Args:
-        keys: (L, D, H * S).
-        values: (L, H * S, D).
-        bias: (L, H * S).
-        heads: H.
+    Keys are (L, D, H * S), values (L, H * S, D), the bias (L, H * S).
     """
 
     def __init__(self, keys: Tensor, values: Tensor, bias: Tensor, heads: int) -> None:
@@ -124,12 +113,7 @@ class _Folding(NamedTuple):
 
 
 class MemoryProjections:
-    """The projections of the memory to keys and values, of all decoder layers as one.
-
-    Args:
-        model: The model.
-        cross_attns: What its decoder layers do themselves.
-    """
+    """The projections of the memory to keys and values, of all decoder layers as one."""
 
     def __init__(self, model: Transformer, cross_attns: Sequence[CrossAttention]) -> None:
         config = model.config

@@ -50,13 +50,7 @@ class Position(NamedTuple):
 
 
 class Past:
-    """Keys and values of the positions so far, see the picture above.
-
-    Args:
-        rows: R at first, one for each sentence.
-        layers, heads, width: L, H and d.
-        like: A tensor of the type and device to compute with.
-    """
+    """Keys and values of the positions so far, see the picture above; R is at first one for each sentence."""
 
     def __init__(self, rows: int, layers: int, heads: int, width: int, like: Tensor) -> None:
         self._planes_per_position = 2 * layers

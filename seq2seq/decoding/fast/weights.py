@@ -5,6 +5,7 @@ model's own.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 from ...model import embedding, feed_forward, layers
 from ...model.attention import MultiHeadAttention
-from ...model.config import Activation, ModelConfig, NormOrder, Positions, unknown
+from ...model.config import ModelConfig, NormOrder, unknown
 from ...model.rotary import rotations
 
 
@@ -45,7 +46,6 @@ def _bias(linear: nn.Linear) -> Tensor:
 class Norm(NamedTuple):
     """LayerNorm, before or after a sub-layer."""
 
-    shape: tuple[int, ...]
     weight: Tensor
     bias: Tensor
     eps: float
@@ -53,11 +53,10 @@ class Norm(NamedTuple):
 
     @classmethod
     def of(cls, norm: nn.LayerNorm, order: NormOrder) -> "Norm":
-        """The norm of a sub-layer."""
-        return cls(norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps, _is_before(order))
+        return cls(norm.weight.detach(), norm.bias.detach(), norm.eps, _is_before(order))
 
     def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+        return torch.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
     def before(self, x: Tensor) -> Tensor:
         """What the sub-layer reads."""
@@ -94,28 +93,20 @@ class Embedding(NamedTuple):
     positions: Tensor
 
     @classmethod
-    def of(cls, module: embedding.Embedding, positions: Positions) -> "Embedding":
-        """The embedding of one side."""
+    def of(cls, module: embedding.Embedding) -> "Embedding":
+        """The embedding of one side; the vectors of positions are zeros where nothing is added."""
         tokens = module.tokens.weight.detach()
-        return cls(tokens, module.scale, _position_vectors(module, positions))
+        if module.positions is None:
+            positions = tokens.new_zeros(1, 1).expand(module.num_positions, tokens.size(1))
+        else:
+            positions = module.positions(module.num_positions).detach()
+        return cls(tokens, module.scale, positions)
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Sentences (B, S) to (B, S, D)."""
         size, length = ids.shape
         tokens = self.tokens.index_select(0, ids.flatten()).view(size, length, -1)
         return torch.add(self.positions[:length], tokens, alpha=self.scale)
-
-
-def _position_vectors(module: embedding.Embedding, positions: Positions) -> Tensor:
-    match positions:
-        case "sinusoidal" | "learned":
-            assert module.positions is not None
-            return module.positions(module.num_positions).detach()
-        case "rotary" | "none":
-            tokens = module.tokens.weight
-            return tokens.new_zeros(1, 1).expand(module.num_positions, tokens.size(1))
-        case _:
-            raise unknown("positions", positions)
 
 
 class Rotary(NamedTuple):
@@ -126,15 +117,11 @@ class Rotary(NamedTuple):
     @classmethod
     def of(cls, module: embedding.Embedding, config: ModelConfig) -> "Rotary":
         """The numbers of all positions of the module."""
-        match config.positions:
-            case "rotary":
-                table = torch.view_as_complex(rotations(module.num_positions, config.key_size).to(module.tokens.weight))
-                filled_up = (head_width(config) - config.key_size) // 2  # columns that hold zeros
-                return cls(F.pad(table, (0, filled_up), value=1)[:, None])
-            case "sinusoidal" | "learned" | "none":
-                return cls(None)
-            case _:
-                raise unknown("positions", config.positions)
+        if config.positions != "rotary":
+            return cls(None)
+        table = torch.view_as_complex(rotations(module.num_positions, config.key_size).to(module.tokens.weight))
+        filled_up = (head_width(config) - config.key_size) // 2  # columns that hold zeros
+        return cls(F.pad(table, (0, filled_up), value=1)[:, None])
 
     def at(self, positions: int | Tensor) -> Tensor | None:
         """The numbers of one position, (1, d/2), or of the positions (R,), (R, 1, d/2)."""
@@ -192,7 +179,6 @@ class CrossAttention(NamedTuple):
 
     @classmethod
     def of(cls, attn: MultiHeadAttention, residual: layers.Residual, order: NormOrder) -> "CrossAttention":
-        """Cross-attention of a layer."""
         return cls(Norm.of(residual.norm, order), _scaled_queries(attn), Linear.of(attn.out_proj))
 
 
@@ -209,41 +195,28 @@ def _heads_widened(x: Tensor, heads: int, width: int) -> Tensor:
 
 
 class FeedForward(NamedTuple):
-    """The feed-forward network; for `swiglu` the gate is the first half of `linear_1`."""
+    """The feed-forward network; if it has a gate, that is the first half of `linear_1`."""
 
     norm: Norm
     linear_1: Linear
     linear_2: Linear
-    activation: Activation
+    activation: Callable[[Tensor], Tensor]
+    is_gated: bool
 
     @classmethod
     def of(cls, module: feed_forward.FeedForward, residual: layers.Residual, config: ModelConfig) -> "FeedForward":
-        """The feed-forward network of a layer."""
-        gates: list[nn.Linear]
-        match config.activation:
-            case "relu" | "gelu":
-                gates = []
-            case "swiglu":
-                assert module.gate is not None
-                gates = [module.gate]
-            case _:
-                raise unknown("activation", config.activation)
+        gates = [] if module.gate is None else [module.gate]
         linear_1, linear_2 = Linear.of(*gates, module.linear_1), Linear.of(module.linear_2)
-        return cls(Norm.of(residual.norm, config.norm_order), linear_1, linear_2, config.activation)
+        return cls(Norm.of(residual.norm, config.norm_order), linear_1, linear_2, module.activation, bool(gates))
 
     def __call__(self, x: Tensor) -> Tensor:
         """The whole sub-layer, (N, D) to (N, D), in place before a norm."""
         hidden = self.linear_1(self.norm.before(x))
-        match self.activation:
-            case "relu":
-                hidden = hidden.relu_()
-            case "gelu":
-                hidden = F.gelu(hidden)
-            case "swiglu":
-                gate, hidden = hidden.chunk(2, dim=1)
-                hidden = F.silu(gate) * hidden
-            case _:
-                raise unknown("activation", self.activation)
+        if self.is_gated:
+            gate, hidden = hidden.chunk(2, dim=1)
+            hidden = self.activation(gate) * hidden
+        else:
+            hidden = self.activation(hidden)
         return self.norm.after(self.linear_2.add_to(x, hidden))
 
 
@@ -255,7 +228,6 @@ class EncoderLayer(NamedTuple):
 
     @classmethod
     def of(cls, layer: layers.EncoderLayer, config: ModelConfig) -> "EncoderLayer":
-        """A layer of the encoder."""
         return cls(
             SelfAttention.of(layer.self_attn, layer.self_attn_residual, config),
             FeedForward.of(layer.feed_forward, layer.feed_forward_residual, config),
@@ -271,7 +243,6 @@ class DecoderLayer(NamedTuple):
 
     @classmethod
     def of(cls, layer: layers.DecoderLayer, config: ModelConfig) -> "DecoderLayer":
-        """A layer of the decoder."""
         return cls(
             SelfAttention.of(layer.self_attn, layer.self_attn_residual, config),
             CrossAttention.of(layer.cross_attn, layer.cross_attn_residual, config.norm_order),

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.data.tokenizer import Tokenizer, Vocabulary
 from tfm.engine.evaluation.checks import Check, check_model
-from tfm.seq2seq.decoding.fast import decoder as fast_decoder
 from tfm.seq2seq.decoding.fast import decoder_only as fast_decoder_only
+from tfm.seq2seq.decoding.fast import model as fast_model
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.model import ModelConfig, Transformer, attention, decoder_only, encoder_decoder, encoder_only
 from tfm.seq2seq.model.decoder_only import DecoderOnly
@@ -21,7 +21,7 @@ from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.seq2seq.model.feed_forward import FeedForward
 from tfm.seq2seq.model.masks import causal_mask
 from tfm.seq2seq.model.softmax import softmax
-from tfm.seq2seq.training.batch import to_tensors
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.contrastive import contrastive_loss, equal_rows
 
 NAMES = ["tokenizer", "causality", "padding", "cache", "search", "softmax", "order", "source"]
@@ -32,7 +32,7 @@ Models = dict[str, Any]
 def learn(model: Any, tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> Any:
     """Trains a model until it has looked at the sources."""
     ids = [(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs]
-    batch = to_tensors(make_batch(ids), CPU)
+    batch = Batch.of(training_rows(ids))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(80):
         optimizer.zero_grad()
@@ -148,8 +148,8 @@ def break_cache(patch: pytest.MonkeyPatch) -> None:
     def forgetful(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return sound(q, keys[:-1], values[:-1]) if len(keys) > 1 else sound(q, keys, values)
 
-    sound = fast_decoder.attend_to_past
-    patch.setattr(fast_decoder, "attend_to_past", forgetful)
+    sound = fast_model.attend_to_past
+    patch.setattr(fast_model, "attend_to_past", forgetful)
     patch.setattr(fast_decoder_only, "attend_to_past", forgetful)
 
 

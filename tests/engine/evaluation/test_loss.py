@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine.evaluation.loss import SetLoss, evaluate_loss, in_figures
 from tfm.seq2seq.model.encoder_decoder import Transformer
-from tfm.seq2seq.training.batch import TensorBatch, to_tensors
+from tfm.seq2seq.training.batch import Batch
 
 Ids = list[tuple[list[int], list[int]]]
 
@@ -21,9 +21,8 @@ def ids(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> Ids:
     return [*encoded, ([5], []), (tokenizer.src.encode("zzz"), tokenizer.tgt.encode("yy xx ww vv"))]
 
 
-def batches(ids: Ids, size: int) -> list[TensorBatch]:
-    cpu = torch.device("cpu")
-    return [to_tensors(make_batch(ids[i : i + size]), cpu) for i in range(0, len(ids), size)]
+def batches(ids: Ids, size: int) -> list[Batch]:
+    return [Batch.of(training_rows(ids[i : i + size])) for i in range(0, len(ids), size)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 100])

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.engine import Greedy, Translator
 from tfm.engine.evaluation import test_set
 from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import METRICS, score
 from tfm.engine.runs.directory import RunDirectory
-from tfm.seq2seq.training.batch import to_tensors
+from tfm.seq2seq.training.batch import Batch
 from tfm.system.errors import ModelError
 
 
@@ -48,8 +48,8 @@ def test_options_of_the_search_are_used_and_reported(run_directory: Path, pairs:
 def test_loss_is_that_of_the_first_references(run_directory: Path, pairs: list[tuple[str, str]]) -> None:
     translator = Translator.load(run_directory, device="cpu")
     encode = translator.tokenizer.src.encode
-    batch = make_batch([(encode(src), encode(tgt)) for src, tgt in pairs])
-    expected = evaluate_loss(translator.model, [to_tensors(batch, translator.device)])
+    batch = Batch.of(training_rows([(encode(src), encode(tgt)) for src, tgt in pairs]))
+    expected = evaluate_loss(translator.model, [batch])
     result = evaluate(run_directory, pairs)
     assert result.loss == pytest.approx(expected.loss, rel=1e-5)
     assert result.ppl == pytest.approx(expected.ppl, rel=1e-4)

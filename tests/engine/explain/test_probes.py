@@ -7,7 +7,7 @@ from torch import Tensor
 from tfm.engine.explain.probes import early_logits, head_off, without_each_head
 from tfm.engine.explain.trace import attention_modules, trace
 from tfm.seq2seq.model import Transformer
-from tfm.seq2seq.model.attention import MultiHeadAttention, attention
+from tfm.seq2seq.model.attention import MultiHeadAttention, recording
 
 SRC, TGT = torch.tensor([[20, 21, 22, 3]]), torch.tensor([[2, 30, 31]])
 
@@ -17,16 +17,17 @@ def test_a_head_that_is_off_gives_zeros_and_comes_back(model: Transformer) -> No
     module = model.get_submodule("encoder.layers.0.self_attn")
     assert isinstance(module, MultiHeadAttention)
     x = torch.randn(1, 5, 16)
-    before = module(x, module.keys_values(x))
-    q, (k, v) = module.queries_keys_values(x)
-    heads, _ = attention(q, k, v)
+    before = module(x, x)
+    with recording(module, lambda call: call.heads) as calls:
+        module(x, x)
+    [heads] = calls[""]
     heads[:, 1] = 0
     expected = module.out_proj(heads.transpose(1, 2).flatten(start_dim=2))
     with head_off(module, 1):
-        without = module(x, module.keys_values(x))
+        without = module(x, x)
     torch.testing.assert_close(without, expected)
     assert not torch.allclose(without, before)
-    assert module(x, module.keys_values(x)).equal(before)
+    assert module(x, x).equal(before)
 
 
 @torch.inference_mode()

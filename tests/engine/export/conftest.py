@@ -9,7 +9,7 @@ import pytest
 import torch
 from helpers.pieces import EOS, FORBIDDEN, piece_names
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.data.config import TokenizerConfig
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.export.specification import specify
@@ -19,6 +19,7 @@ from tfm.engine.runs.weights import build_model, model_tensors, write_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.training.batch import Batch
 
 
 @pytest.fixture(scope="session")
@@ -68,12 +69,12 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
             weights="model",
             decoding=asdict(decoding),
         )
-        batch = make_batch([(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs])
+        batch = Batch.of(training_rows((tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             model = build_model(description)
             assert isinstance(model, Transformer)
-            _learn(model, *(torch.from_numpy(rows) for rows in (batch.src, batch.tgt_in, batch.tgt_out)))
+            _learn(model, batch.src, batch.tgt_in, batch.tgt_out)
         run = tmp_path_factory.mktemp("runs") / "trained"
         tokenizer.save(run / "tokenizer")
         tensors = {"model": model_tensors(model)}

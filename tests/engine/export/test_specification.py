@@ -13,8 +13,8 @@ from helpers.pieces import EOS, FORBIDDEN, piece_names
 
 from tfm.data.padding import pad_sources
 from tfm.engine.export.specification import specify
+from tfm.seq2seq.decoding.beam import build_search
 from tfm.seq2seq.decoding.config import DecodingConfig
-from tfm.seq2seq.decoding.defaults import build_search
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
 from tfm.seq2seq.model.encoder_decoder import Transformer

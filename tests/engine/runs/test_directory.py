@@ -10,7 +10,7 @@ import pytest
 from helpers.tiny_run import Recorder, TrainTiny
 
 from tfm.engine.runs.directory import RunDirectory
-from tfm.seq2seq.training.loop import Trainer, UpdateFigures
+from tfm.seq2seq.training.update import Trainer, UpdateFigures
 from tfm.system.errors import EnvironmentFault
 from tfm.system.files import sha256_file
 

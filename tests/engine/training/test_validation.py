@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers.tiny_run import Recorder
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
 from tfm.data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
@@ -25,7 +25,7 @@ from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.seq2seq.model.precision import Linear
-from tfm.seq2seq.training.batch import TensorBatch, to_tensors
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.contrastive import ContrastiveLoss
 from tfm.seq2seq.training.masking import MaskedTokenLoss, Masking
@@ -55,10 +55,10 @@ def model(tokenizer: Tokenizer) -> Transformer:
 def make_validator(tokenizer: Tokenizer, pairs: Pairs) -> Callable[..., Validator]:
     """Makes one over all the pairs; `stop_requested` and training settings by name."""
 
-    def batches() -> Iterator[TensorBatch]:
+    def batches() -> Iterator[Batch]:
         encode = tokenizer.src.encode
         for start in range(0, len(pairs), 50):
-            yield to_tensors(make_batch([(encode(s), encode(t)) for s, t in pairs[start : start + 50]]), CPU)
+            yield Batch.of(training_rows([(encode(s), encode(t)) for s, t in pairs[start : start + 50]]))
 
     def make(stop_requested: Callable[[], int | None] = lambda: None, **training: Any) -> Validator:
         dev = DevSet(batches, pairs, Recorder(), stop_requested)
@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_translator_on_the_first_sentences(
     references = [[tgt] for _, tgt in pairs[:120]]
     assert result["chrf"] == score("chrf", [str(one) for one in outputs], references).value > 0
     encode = tokenizer.src.encode
-    whole = to_tensors(make_batch([(encode(s), encode(t)) for s, t in pairs]), CPU)
+    whole = Batch.of(training_rows([(encode(s), encode(t)) for s, t in pairs]))
     assert result["loss"] == pytest.approx(evaluate_loss(model, [whole]).loss, rel=1e-5)
     assert result["ppl"] == pytest.approx(math.exp(result["loss"]), rel=1e-5)
 
@@ -132,16 +132,16 @@ def encoder(tokenizer: Tokenizer) -> EncoderOnly:
 
 
 @pytest.fixture
-def batches(tokenizer: Tokenizer, pairs: Pairs) -> list[TensorBatch]:
+def batches(tokenizer: Tokenizer, pairs: Pairs) -> list[Batch]:
     """All the pairs, in three batches."""
     encode = tokenizer.src.encode
     parts = [pairs[start : start + 50] for start in range(0, len(pairs), 50)]
-    return [to_tensors(make_batch([(encode(s), encode(t)) for s, t in part]), CPU) for part in parts]
+    return [Batch.of(training_rows([(encode(s), encode(t)) for s, t in part])) for part in parts]
 
 
 @torch.no_grad()
 def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all_finds(
-    encoder: EncoderOnly, tokenizer: Tokenizer, pairs: Pairs, batches: list[TensorBatch]
+    encoder: EncoderOnly, tokenizer: Tokenizer, pairs: Pairs, batches: list[Batch]
 ) -> None:
     recorder = Recorder()
     dev = DevSet(lambda: batches, pairs, recorder, lambda: None)
@@ -162,14 +162,14 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
     assert "retrieval" in recorder.said[0]
 
 
-def masked_validator(tokenizer: Tokenizer, batches: list[TensorBatch], stop: Any = None) -> "partial[dict[str, Any]]":
+def masked_validator(tokenizer: Tokenizer, batches: list[Batch], stop: Any = None) -> "partial[dict[str, Any]]":
     ids = {"pad_id": PAD_ID, "eos_id": EOS_ID, "mask_id": MASK_ID, "first_piece": FIRST_TEXT_ID}
     masking = Masking(**ids, vocab_size=len(tokenizer.tgt))
     return partial(validate_guesses, DevSet(lambda: batches, [], Recorder(), lambda: stop), masking=masking)
 
 
 def test_hidden_tokens_are_the_same_ones_each_time(
-    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[TensorBatch]
+    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[Batch]
 ) -> None:
     validator = masked_validator(tokenizer, batches)
     torch.manual_seed(1)
@@ -185,7 +185,7 @@ def test_hidden_tokens_are_the_same_ones_each_time(
 
 
 def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
-    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[TensorBatch]
+    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[Batch]
 ) -> None:
     """A model that always says one piece is right as often as that piece is hidden."""
     piece = int(batches[0].src[0, 0])
@@ -203,7 +203,7 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
 
 
 def test_encoders_leave_a_validation_when_asked_to(
-    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[TensorBatch]
+    encoder: EncoderOnly, tokenizer: Tokenizer, batches: list[Batch]
 ) -> None:
     sentences = partial(validate_encoder, DevSet(lambda: batches, [], Recorder(), lambda: 15), config=TrainingConfig())
     for validator in (sentences, masked_validator(tokenizer, batches, stop=15)):

@@ -23,7 +23,7 @@ from tfm.engine.training.plan import Plan
 from tfm.engine.workers import ranks as ranks_module
 from tfm.engine.workers.ranks import Ranks, joined, using_threads
 from tfm.engine.workers.shared import SharedMemory
-from tfm.seq2seq.training.batch import TensorBatch
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.loss import NextTokenLoss
 from tfm.system.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged
 from tfm.system.interrupts import Interrupts
@@ -151,7 +151,7 @@ def test_a_second_signal_in_an_update_ends_all_at_once(
     interrupts = Interrupts()
     loss, calls = NextTokenLoss.__call__, [0]
 
-    def interrupted_twice(self: NextTokenLoss, model: Any, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+    def interrupted_twice(self: NextTokenLoss, model: Any, batch: Batch) -> tuple[torch.Tensor, int]:
         calls[0] += 1
         if calls[0] == 6:  # one of each update's two batches is this rank's
             interrupts._on_signal(signal.SIGINT, None)
@@ -206,7 +206,7 @@ def test_a_follower_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, shar
         assert PAIR.memory.fits(torch.zeros(10)) == shared
         started[0].kill()
         for _ in range(100):
-            PAIR.add_up(torch.zeros(10))
+            PAIR.all_reduce(torch.zeros(10))
 
 
 LEADER = """

@@ -49,7 +49,7 @@ def test_sums_are_those_of_all_ranks_and_the_same_in_each(count: int) -> None:
         found: list[Tensor] = []
         for turn in range(rounds):
             tensor = random_tensor(100 * rank + turn, 7, 11 + turn % 3)
-            memory.add_up(tensor, rank, wait)
+            memory.all_reduce(tensor, rank, wait)
             found.append(tensor.flatten())
         return torch.cat(found)
 
@@ -77,9 +77,9 @@ def test_parts_are_handed_round(dtype: torch.dtype) -> None:
             tensor = torch.full((40,), torch.nan, dtype=dtype)
             part = slice([0, *ends][rank], ends[rank])
             tensor[part] = whole[part]
-            memory.hand_round(tensor, ends, rank, wait)
+            memory.all_gather(tensor, ends, rank, wait)
             found.append(tensor)
-            memory.add_up(torch.ones(100), rank, wait)
+            memory.all_reduce(torch.ones(100), rank, wait)
         return torch.stack(found)
 
     expected = torch.stack([random_tensor(turn, 40, dtype=dtype) for turn in range(50)])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.greedy import Greedy
-from tfm.seq2seq.decoding.repeats import forbid_repeats
-from tfm.seq2seq.decoding.search import IMPOSSIBLE, Task
+from tfm.seq2seq.decoding.search import IMPOSSIBLE, Task, forbid_repeats
 
 VOCABULARY = 5
 Ids = st.lists(st.integers(1, VOCABULARY - 1), max_size=12)

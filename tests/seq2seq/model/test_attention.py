@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps
+from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps, recording
 from tfm.seq2seq.model.dropout import Dropout
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.masks import additive_mask, causal_mask
@@ -152,7 +152,7 @@ def test_multi_head_attention_is_torchs_own_between_projections(bias: bool, mask
     heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     expected = module.out_proj(heads.transpose(1, 2).reshape(B, T, H * d_v))
 
-    torch.testing.assert_close(module(x, module.keys_values(memory), mask), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module(x, memory, mask), expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -171,7 +171,7 @@ def test_many_heads_are_a_sum_over_heads(bias: bool, d_k: int, d_v: int) -> None
         alpha = (Q @ K.transpose(1, 2) / math.sqrt(d_k)).softmax(dim=-1)
         W_O = module.out_proj.weight[:, values]
         u = u + alpha @ V @ W_O.t()
-    torch.testing.assert_close(module(x, module.keys_values(x)), u, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module(x, x), u, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("output_bias", [True, False])
@@ -200,8 +200,8 @@ def test_biases_of_the_output_projection_and_of_the_others_are_apart(bias: bool,
             reference.out_proj.bias.copy_(module.out_proj.bias)
     x = torch.randn(B, T, D)
     expected, _ = reference(x, x, x)
-    torch.testing.assert_close(module(x, module.keys_values(x)), expected, atol=1e-6, rtol=0)
-    torch.testing.assert_close(module.attend(*module.queries_keys_values(x)), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module(x, x), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module(x, x.clone()), expected, atol=1e-6, rtol=0)  # three products, not one
 
 
 def test_a_boolean_mask_equals_adding_minus_infinity() -> None:
@@ -209,17 +209,14 @@ def test_a_boolean_mask_equals_adding_minus_infinity() -> None:
     x = torch.randn(B, T, D)
     q, k, v = module.q_proj(x), module.k_proj(x), module.v_proj(x)
     weights = (q @ k.transpose(1, 2) / math.sqrt(5) + additive_mask(causal_mask(T))).softmax(dim=-1)
-    torch.testing.assert_close(
-        module(x, module.keys_values(x), causal_mask(T)), module.out_proj(weights @ v), atol=1e-6, rtol=0
-    )
+    torch.testing.assert_close(module(x, x, causal_mask(T)), module.out_proj(weights @ v), atol=1e-6, rtol=0)
 
 
 def test_queries_come_from_x_and_keys_and_values_from_elsewhere() -> None:
     module = multi_head()
-    keys, values = module.keys_values(torch.randn(B, S, D))
-    assert keys.shape == (B, 3, S, 5)
-    assert values.shape == (B, 3, S, 2)
-    assert module(torch.randn(B, T, D), (keys, values)).shape == (B, T, D)
+    with recording(module, lambda call: (call.q.shape, call.k.shape, call.v.shape)) as shapes:
+        assert module(torch.randn(B, T, D), torch.randn(B, S, D)).shape == (B, T, D)
+    assert shapes == {"": [((B, 3, T, 5), (B, 3, S, 5), (B, 3, S, 2))]}
 
 
 def test_attention_dropout_acts_in_training_only() -> None:
@@ -228,9 +225,9 @@ def test_attention_dropout_acts_in_training_only() -> None:
     x = torch.randn(B, T, D)
     without = multi_head(dropout=0.0)
     without.load_state_dict(module.state_dict())
-    expected = without(x, without.keys_values(x))
-    assert module.eval()(x, module.keys_values(x)).equal(expected)
-    assert not torch.allclose(module.train()(x, module.keys_values(x)), expected)
+    expected = without(x, x)
+    assert module.eval()(x, x).equal(expected)
+    assert not torch.allclose(module.train()(x, x), expected)
 
 
 def test_attention_dropout_drops_weights_not_outputs() -> None:
@@ -239,8 +236,8 @@ def test_attention_dropout_drops_weights_not_outputs() -> None:
         module.v_proj.weight.copy_(torch.eye(D))
         module.out_proj.weight.copy_(torch.eye(D))
     x = torch.eye(D)[None]  # value j is the j-th unit vector: the outputs are the weights
-    weights = module.eval()(x, module.keys_values(x))
-    dropped = module.train()(x, module.keys_values(x))
+    weights = module.eval()(x, x)
+    dropped = module.train()(x, x)
     kept = dropped != 0
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, D))
     torch.testing.assert_close(dropped[kept], 2 * weights[kept])
@@ -267,15 +264,15 @@ def test_the_branch_for_gpus_equals_the_formula(fused_rates: list[float], masked
     module, x = multi_head(dropout=0.5).eval(), torch.randn(B, T, D)
     mask = random_mask(B, 1, T, T) if masked else None
     with attention_maps(module):
-        formula = module(x, module.keys_values(x), mask)  # recorded weights come from the formula, on any device
+        formula = module(x, x, mask)  # recorded weights come from the formula, on any device
     assert fused_rates == []
-    torch.testing.assert_close(module(x, module.keys_values(x), mask), formula, atol=1e-6, rtol=0)
+    torch.testing.assert_close(module(x, x, mask), formula, atol=1e-6, rtol=0)
     assert fused_rates == [0.0]
 
 
 def test_the_branch_for_gpus_drops_weights_in_training(fused_rates: list[float]) -> None:
     module, x = multi_head(dropout=0.5).train(), torch.randn(B, T, D)
-    module(x, module.keys_values(x))
+    module(x, x)
     assert fused_rates == [0.5]
 
 
@@ -284,9 +281,9 @@ def test_the_branch_for_gpus_drops_weights_in_training(fused_rates: list[float])
 def test_the_fused_kernel_equals_the_formula(masked: bool) -> None:
     module, x = multi_head(d_k=8, d_v=8), torch.randn(B, T, D)
     mask = random_mask(B, 1, T, T) if masked else None
-    on_cpu = module(x, module.keys_values(x), mask)
+    on_cpu = module(x, x, mask)
     module, x = module.cuda(), x.cuda()
-    on_gpu = module(x, module.keys_values(x), None if mask is None else mask.cuda())
+    on_gpu = module(x, x, None if mask is None else mask.cuda())
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-5, rtol=0)
 
 

@@ -1,6 +1,8 @@
 """Rotary positions, beside the matrices of Su et al. (2021), and what they are for: products that know distances."""
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
+from tfm.seq2seq.model.attention import MultiHeadAttention
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.rotary import RotaryPositions
 
@@ -77,6 +80,31 @@ def test_self_attention_knows_the_order_and_cross_attention_does_not(
     torch.testing.assert_close(model.encode(src[:, shuffle]), model.encode(src)[:, shuffle], atol=1e-5, rtol=0)
     turning = {name for name, module in model.named_modules() if isinstance(module, RotaryPositions)}
     assert turning == {f"{stack}.layers.{i}.self_attn.rotary" for stack in ("encoder", "decoder") for i in range(2)}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shifted", [False, True])
+def test_attention_turns_its_queries_and_keys_however_it_is_called(shifted: bool) -> None:
+    """softmax(R(x W^Q) R(x W^K)^T / sqrt(d_k)) x W^V, R by the formula written inline."""
+    sizes: dict[str, Any] = {"d_model": 16, "num_heads": 2, "d_k": d_k, "d_v": 3, "bias": True, "output_bias": True}
+    module = MultiHeadAttention(**sizes, dropout=0.0, rotary=RotaryPositions(3 * T, d_k))
+    x, places = torch.randn(B, T, 16), torch.arange(T) * (3 if shifted else 1)
+    projections = module.q_proj, module.k_proj, module.v_proj
+    q, k, v = (projection(x).unflatten(2, (2, -1)).transpose(1, 2) for projection in projections)
+    angles = places[:, None] / 10_000 ** (torch.arange(0, d_k, 2) / d_k)
+    cos, sin = angles.cos(), angles.sin()
+
+    def turned(x: Tensor) -> Tensor:
+        a, b = x[..., ::2], x[..., 1::2]
+        return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(3)
+
+    weights = (turned(q) @ turned(k).mT / math.sqrt(d_k)).softmax(dim=-1)
+    expected = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
+    positions = places.expand(B, T) if shifted else None
+    for source in (x, x.clone()):  # one product for queries, keys and values, and three
+        torch.testing.assert_close(module(x, source, None, positions), expected, atol=1e-5, rtol=0)
+    with pytest.raises(RuntimeError):  # distances between two sequences mean nothing
+        module(x, torch.randn(B, T + 1, 16))
 
 
 @torch.no_grad()

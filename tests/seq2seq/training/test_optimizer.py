@@ -9,7 +9,7 @@ from torch import Tensor
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
-from tfm.seq2seq.training.randomness import counter_seed, seed_torch
+from tfm.seq2seq.training.update import counter_seed, seed_torch
 
 NAME = "encoder.layers.0.self_attn.q_proj.weight"
 

@@ -6,16 +6,16 @@ import pytest
 import torch
 from helpers.fixed_batches import PAIRS, FixedBatches, batch, build_model, make_trainer, make_updates
 
-from tfm.data.batching import make_batch
+from tfm.data.batching import training_rows
 from tfm.data.tokenizer import BOS_ID, EOS_ID
 from tfm.seq2seq.decoding.fast import FastTransformer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Task
 from tfm.seq2seq.model import Transformer
-from tfm.seq2seq.training.batch import TensorBatch, to_tensors
+from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.gradients import GradientBuffer, Totals
-from tfm.seq2seq.training.loop import MAX_BAD_UPDATES, Trainer
 from tfm.seq2seq.training.schedule import learning_rate
+from tfm.seq2seq.training.update import MAX_BAD_UPDATES, Trainer
 from tfm.system.errors import OutOfMemory, TrainingDiverged
 
 
@@ -48,7 +48,7 @@ def test_parts_give_the_gradient_of_the_whole_batch(norm_order: Any) -> None:
     rng = torch.Generator().manual_seed(3)
     lengths = [(9, 7), (8, 8), (3, 9), (9, 2), (5, 5), (7, 6)]
     words = lambda length: torch.randint(5, 12, (length,), generator=rng).tolist()  # noqa: E731
-    whole = to_tensors(make_batch([(words(s), words(t)) for s, t in lengths]), torch.device("cpu"))
+    whole = Batch.of(training_rows([(words(s), words(t)) for s, t in lengths]))
     gradients: list[torch.Tensor] = []
     for parts in (1, 2, 4, 8):
         model = build_model(norm_order=norm_order)
@@ -73,7 +73,7 @@ def test_the_next_batch_is_loaded_before_the_host_waits_and_each_only_once(monke
     events: list[str] = []
 
     class Recorded(FixedBatches):
-        def load_part(self, epoch: int, index: int, part: int, parts: int) -> TensorBatch | None:
+        def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
             events.append(f"load {epoch}.{index}")
             return super().load_part(epoch, index, part, parts)
 
@@ -108,7 +108,7 @@ def test_dropout_depends_on_the_step_alone() -> None:
     assert all(torch.equal(a, b) for a, b in zip(calm.parameters(), disturbed.parameters(), strict=True))
 
 
-def no_number(model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+def no_number(model: Transformer, batch: Batch) -> tuple[torch.Tensor, int]:
     """A loss that is never finite."""
     return model(batch.src, batch.tgt_in).sum() * torch.nan, batch.num_tokens
 
@@ -119,7 +119,7 @@ def test_bad_gradients_are_skipped_and_then_end_the_run() -> None:
     training = make_trainer(model, poisoned, max_steps=50)
     good = training.loss
 
-    def poisoned_loss(model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+    def poisoned_loss(model: Transformer, batch: Batch) -> tuple[torch.Tensor, int]:
         loss, num_tokens = good(model, batch)
         step = training.progress.step
         bad = step in (3, 4) or step >= 6  # two bad updates, a good one, and then only bad ones
@@ -156,7 +156,7 @@ class Cramped:
         self._good, self._room, self._after = training.loss, room, after_backward
         self.sentences: list[int] = []
 
-    def __call__(self, model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+    def __call__(self, model: Transformer, batch: Batch) -> tuple[torch.Tensor, int]:
         loss, num_tokens = self._good(model, batch)
         if len(batch) > self._room:
             if self._after:
@@ -193,7 +193,7 @@ def test_what_did_not_fit_is_not_tried_again_in_later_updates() -> None:
     training = make_trainer(build_model(), FixedBatches(batch(0, 1, 2, 3)), max_steps=5)
     good, tried = training.loss, list[int]()
 
-    def cramped(model: Transformer, batch: TensorBatch) -> tuple[torch.Tensor, int]:
+    def cramped(model: Transformer, batch: Batch) -> tuple[torch.Tensor, int]:
         tried.append(len(batch))
         if len(batch) > 2:
             raise MemoryError
