@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from tfm.data.batching import training_rows
 from tfm.data.tokenizer import Tokenizer, Vocabulary
 from tfm.engine.evaluation.checks import Check, check_model
+from tfm.seq2seq.decoding.fast import decoder as fast_decoder
 from tfm.seq2seq.decoding.fast import decoder_only as fast_decoder_only
 from tfm.seq2seq.decoding.fast import model as fast_model
 from tfm.seq2seq.decoding.greedy import Greedy
@@ -148,7 +149,7 @@ def break_cache(patch: pytest.MonkeyPatch) -> None:
     def forgetful(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return sound(q, keys[:-1], values[:-1]) if len(keys) > 1 else sound(q, keys, values)
 
-    sound = fast_model.attend_to_past
+    sound = fast_decoder.attend_to_past
     patch.setattr(fast_model, "attend_to_past", forgetful)
     patch.setattr(fast_decoder_only, "attend_to_past", forgetful)
 
