@@ -27,7 +27,6 @@ from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 from .startup import importing
 
 if TYPE_CHECKING:
-    from ..configs import RunConfig
     from ..engine.runs.directory import RunDirectory
 
 
@@ -147,8 +146,13 @@ def train(
     guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
     directory.refuse_other(settings)  # now, before anything heavy is loaded
     if dry_run:
+        with importing():
+            from ..engine.training.dry_run import dry_run as rehearse
+
+        console.say("making a few updates, to see what they take")
         with _moved_files_explained(directory):
-            _describe(settings, directory, tokenizer, init_from, console)
+            said = rehearse(settings, directory, tokenizer=tokenizer, init_from=init_from, reporter=console)
+        print("\n".join(said))
         return
     with importing():
         from ..engine.training.train import train as train_run
@@ -179,17 +183,6 @@ def train(
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
         early = ", as validation had stopped improving" if result.stopped_early else ""
         console.say(f"finished at step {result.step:,}{best}{early}. {result.use}")
-
-
-def _describe(
-    settings: "RunConfig", run: "RunDirectory", tokenizer: Path | None, init_from: Path | None, console: Console
-) -> None:
-    """Says what would be trained, and what it would take."""
-    with importing():
-        from ..engine.training.dry_run import dry_run
-
-    console.say("making a few updates, to see what they take")
-    print("\n".join(dry_run(settings, run, tokenizer=tokenizer, init_from=init_from, reporter=console)))
 
 
 @contextmanager

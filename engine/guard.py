@@ -65,7 +65,13 @@ class Writes:
     places: Callable[[Path, Given], Iterable[Place]]
 
 
-Roles = Mapping[str, Sequence[Reads | Writes]]
+@dataclass(frozen=True)
+class _Option:
+    """A mark of an option: the name of its parameter, what it is called, and what its value means."""
+
+    name: str
+    flag: str
+    mark: Reads | Writes
 
 
 def _of_file(path: Path | str) -> Iterator[Place]:
@@ -162,17 +168,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     Raises:
         TypeError: One of its options is a path, and is not marked with what it means.
     """
-    roles, flags = dict[str, list[Reads | Writes]](), dict[str, str]()
+    options: list[_Option] = []
     for name, annotation in command.__annotations__.items():
         marks = getattr(annotation, "__metadata__", ())
-        roles[name] = [mark for mark in marks if isinstance(mark, Reads | Writes)]
-        flags[name] = next(filter(None, map(_flag_of, marks)), f"--{name.replace('_', '-')}")
-        if not roles[name] and "Path" in str(get_args(annotation)[:1]):
-            raise TypeError(f"{command.__name__}: {flags[name]} is a path; mark it as one that is read or written")
+        flag = next(filter(None, map(_flag_of, marks)), f"--{name.replace('_', '-')}")
+        marked = [_Option(name, flag, mark) for mark in marks if isinstance(mark, Reads | Writes)]
+        if not marked and "Path" in str(get_args(annotation)[:1]):
+            raise TypeError(f"{command.__name__}: {flag} is a path; mark it as one that is read or written")
+        options += marked
 
     @wraps(command)
     def begin(**given: Any) -> None:
-        _refuse_overwriting(roles, flags, given)
+        _refuse_overwriting(options, given)
         command(**given)
 
     return begin
@@ -188,12 +195,11 @@ def guard_training(
     run: Path, data: "DataConfig", *, config: str | None, tokenizer: Path | None, init_from: Path | None
 ) -> None:
     """Refuses a training whose run would overwrite what it reads. Its files may be named by settings."""
-    read = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN}
-    roles: dict[str, list[Reads | Writes]] = {name: [role] for name, role in {**DATA, **read}.items()}
-    flags = {name: f"data.{name}" for name in DATA} | {name: f"--{name.replace('_', '-')}" for name in (*read, "run")}
+    marks = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN, "run": WRITES_RUN}
+    options = [_Option(name, f"data.{name}", mark) for name, mark in DATA.items()]
+    options += [_Option(name, f"--{name.replace('_', '-')}", mark) for name, mark in marks.items()]
     given = {name: getattr(data, name) for name in DATA}
-    given |= {"run": run, "config": config, "tokenizer": tokenizer, "init_from": init_from}
-    _refuse_overwriting({**roles, "run": [WRITES_RUN]}, flags, given)
+    _refuse_overwriting(options, given | {"run": run, "config": config, "tokenizer": tokenizer, "init_from": init_from})
 
 
 @dataclass(frozen=True)
@@ -213,17 +219,12 @@ class _Use:
         return f"name another {self.flag}" if self.value else "send it elsewhere"
 
 
-def _refuse_overwriting(roles: Roles, flags: Mapping[str, str], given: Given) -> None:
-    """Refuses to write what is read, and to write one file twice.
-
-    Args:
-        roles, flags, given: What the options mean, what they are called, and their values, by the names of their
-            parameters.
-    """
-    written = [*_uses(Writes, roles, flags, given), *_standard_streams("standard output", "standard error")]
+def _refuse_overwriting(options: Sequence[_Option], given: Given) -> None:
+    """Refuses to write what is read, and to write one file twice."""
+    written = [*_uses(Writes, options, given), *_standard_streams("standard output", "standard error")]
     if not written:
         return
-    read = [*_uses(Reads, roles, flags, given), *_standard_streams("standard input")]
+    read = [*_uses(Reads, options, given), *_standard_streams("standard input")]
     held = [(use, _keys_in(use.place)) for use in read]
     for number, write in enumerate(written):
         for use, keys in held:
@@ -234,17 +235,16 @@ def _refuse_overwriting(roles: Roles, flags: Mapping[str, str], given: Given) ->
                 raise UsageError(f"{other.named} and {write.named} would overwrite each other; {other.fix}")
 
 
-def _uses(kind: type[Reads] | type[Writes], roles: Roles, flags: Mapping[str, str], given: Given) -> Iterator[_Use]:
-    for name, marks in roles.items():
-        for mark in marks:
-            if not isinstance(mark, kind):
-                continue
-            value = given[name]
-            if value is None and isinstance(mark, Reads):
-                value = mark.default()
-            for one in value if isinstance(value, list) else [] if value is None else [value]:
-                places = mark.places(one) if isinstance(mark, Reads) else mark.places(one, given)
-                yield from (_Use(flags[name], str(one), place) for place in places)
+def _uses(kind: type[Reads] | type[Writes], options: Sequence[_Option], given: Given) -> Iterator[_Use]:
+    for option in options:
+        mark, value = option.mark, given[option.name]
+        if not isinstance(mark, kind):
+            continue
+        if value is None and isinstance(mark, Reads):
+            value = mark.default()
+        for one in value if isinstance(value, list) else [] if value is None else [value]:
+            places = mark.places(one) if isinstance(mark, Reads) else mark.places(one, given)
+            yield from (_Use(option.flag, str(one), place) for place in places)
 
 
 def _standard_streams(*names: str) -> Iterator[_Use]:
