@@ -126,8 +126,9 @@ def test_the_corpus_is_read_once_for_each_reason(
     for path, side in ((src, 0), (tgt, 1)):
         path.write_text("".join(f"{pair[side]}\n" for pair in toy_pairs("train", size=4_000)))
         (tmp_path / f"dev{path.suffix}").write_text("".join(f"{pair[side]}\n" for pair in toy_pairs("dev", size=50)))
-    dev: dict[str, Any] = {} if held_out else {"dev_src": [str(tmp_path / "dev.en")], "dev_tgt": [str(tmp_path / "dev.de")]}
-    data = DataConfig(src=[str(src)], tgt=[str(tgt)], **dev)
+    data = DataConfig(src=[str(src)], tgt=[str(tgt)])
+    if not held_out:
+        data = replace(data, dev_src=[str(tmp_path / "dev.en")], dev_tgt=[str(tmp_path / "dev.de")])
     settings = RunConfig(data=data, tokenizer=TokenizerConfig(vocab_size=400, type="bpe"))
     read = bytes_read_of((src, tgt), monkeypatch)
 
