@@ -9,9 +9,7 @@ from typing import Any
 from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
 from ..engine.evaluation.reading import TestSet
-from ..engine.evaluation.scores import score
-from ..engine.evaluation.segments import sentence_chrf
-from ..engine.evaluation.significance import TESTED, compare
+from ..engine.evaluation.scores import TESTED, compare, score, sentence_chrf
 from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from .sentences import show, write_report

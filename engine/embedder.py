@@ -52,7 +52,7 @@ class Embedder(FromRun):
         nothing in common. Texts longer than the model allows are cut.
 
         Args:
-            texts: Any strings, in either of the languages that the model was trained on.
+            texts: Strings in either of the languages that the model was trained on.
             first_line: Number of the first text in a longer stream, for warnings.
 
         Returns:

@@ -46,12 +46,7 @@ class Generation:
 
 
 class Generator(FromRun):
-    """Continues texts with a trained language model.
-
-    Args:
-        model: In evaluation mode.
-        tokenizer: The one it was trained with.
-    """
+    """Continues texts with a trained language model, which is in evaluation mode, and its own tokenizer."""
 
     purpose: ClassVar[Purpose] = "language model"
 

@@ -115,7 +115,6 @@ class Translator(FromRun):
         blank translations. A text without letters is its own translation, unless the training pairs show otherwise.
 
         Args:
-            texts: Any strings.
             beam_size: Hypotheses kept; 1 is greedy search. Short for `search=translator.search(beam_size)`.
             search: `Greedy`, `Sample` or `Beam`. Without it and without a beam size, the run's own search.
             prefixes: What the translations begin with: one beginning for each text, or a string for all of them; an
