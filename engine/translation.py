@@ -182,6 +182,11 @@ class Part:
         return missed(self.terms, self.output) if self.terms else ()
 
     @property
+    def ends(self) -> bool:
+        """Whether the output ends before the longest length, at which all have to."""
+        return len(self.best.ids) + 1 < self.max_length
+
+    @property
     def is_faithful(self) -> bool:
         """Whether the output has the symbols of the source, and no others."""
         return _symbols(self.ids) == _symbols(self.best.ids)
@@ -197,8 +202,8 @@ class Part:
         lost = (_symbols(first.ids) & _symbols(first.best.ids)) - _symbols(self.best.ids)
         numbers, before = (self.job.numbers(first.text, one.output).lost for one in (self, first))
         keeps = not lost and len(self.missed) <= len(first.missed) and len(numbers) <= len(before)
-        ends = len(self.best.ids) + 1 < self.max_length
-        return ends and bool(self.output) and keeps and self._log_prob_per_token >= first._log_prob_per_token - MARGIN
+        speaks = self.ends and bool(self.output)
+        return speaks and keeps and self._log_prob_per_token >= first._log_prob_per_token - MARGIN
 
     @property
     def _log_prob_per_token(self) -> float:
