@@ -169,7 +169,7 @@ def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
     Args:
         given: The values of flags; None where not given.
     """
-    from ..engine.evaluation.significance import TESTED
+    from ..engine.evaluation.scores import TESTED
 
     def refuse(why: str, *flags: str) -> None:
         for flag in flags:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
 from ..engine.evaluation.reading import TestSet
-from ..engine.evaluation.scores import score
-from ..engine.evaluation.segments import sentence_chrf
-from ..engine.evaluation.significance import compare
+from ..engine.evaluation.scores import compare, score, sentence_chrf
 from ..system.console import Console
 from ..system.errors import DataError
 from ..system.files import OutputFile, json_line

@@ -16,7 +16,7 @@ from .translator import Translation, Translator
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """Of one translation.
+    """The attention of one translation.
 
     Attributes:
         source: Pieces of the source, `</s>` included: S columns.
@@ -32,13 +32,7 @@ class AttentionMap:
 
 @torch.inference_mode()
 def attention_map(translator: Translator, text: str, translation: Translation) -> AttentionMap | None:
-    """The attention of one translation, by the plain model; None for a blank text and for one that had to be split.
-
-    Args:
-        translator: That has made it.
-        text: Its source.
-        translation: The translation.
-    """
+    """The attention of a text's translation, by the plain model; None for a blank text and one that had to be split."""
     model, tokenizer = translator.model, translator.tokenizer
     masked = tokenizer.mask(clean(text))
     ids = tokenizer.src.encode(masked.text)
@@ -62,12 +56,7 @@ def attention_map(translator: Translator, text: str, translation: Translation) -
 
 
 def heat_map(one: AttentionMap, title: str) -> bytes:
-    """An SVG with a panel for each layer: the mean over its heads.
-
-    Args:
-        one: What to draw.
-        title: Above it.
-    """
+    """An SVG with a panel for each layer: the mean over its heads."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ..seq2seq.model.config import ModelConfig, unknown
+from ..seq2seq.model.config import unknown
 from ..seq2seq.training.progress import Progress
 from ..system.errors import ModelError
 from .exportable import why_not_exportable
@@ -30,6 +30,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     progress = Progress(**state["progress"])
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
     config = description.model_config()
+    obstacles = why_not_exportable(config, vocab_size=max(description.src_vocab_size, description.tgt_vocab_size))
     sizes = {
         "src_vocab_size": description.src_vocab_size,
         "tgt_vocab_size": description.tgt_vocab_size,
@@ -45,7 +46,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
         "repair": _repair(description, tokenizer.carried) if description.purpose == "translator" else None,
-        "export": _exportable(config, max(description.src_vocab_size, description.tgt_vocab_size)),
+        "export": f"not possible: {'; '.join(obstacles)}" if obstacles else "ctranslate2",
         "training": {
             "step": progress.step,
             "of": state.get("max_steps"),
@@ -64,7 +65,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             }
             for path, reason in checkpoints.items()
         ],
-        "verdict": _verdict(run, progress, state.get("max_steps")) if run.has_begun else [],
+        "verdict": _verdict(run, progress, state.get("max_steps")),
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
 
@@ -77,12 +78,9 @@ def _repair(description: ModelDescription, carried: Iterable[str]) -> str:
 
 def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:
     """How good a run is and what would help, as of a checkpoint."""
+    if not run.has_begun:
+        return []
     return verdict(run.metrics.records(), run.configuration().training, progress, max_steps)
-
-
-def _exportable(config: ModelConfig, vocab_size: int) -> str:
-    reasons = why_not_exportable(config, vocab_size=vocab_size)
-    return f"not possible: {'; '.join(reasons)}" if reasons else "ctranslate2"
 
 
 def _counted(purpose: Purpose) -> str:

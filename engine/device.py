@@ -85,8 +85,7 @@ def physical_memory() -> int | None:
 def peak_memory(processes: int = 1) -> int | None:
     """Bytes of memory that this process and those that it has started have needed; None where no system tells.
 
-    Args:
-        processes: How many of them train, all alike: on Linux what they share is counted once, elsewhere in each.
+    Of several `processes` that train alike, what they share is counted once on Linux, and elsewhere in each.
     """
     try:
         import resource  # not on Windows

@@ -1,7 +1,7 @@
 """Texts to vectors, by a sentence encoder. The Python interface of such a run."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,9 @@ from ..data.padding import pad_sources
 from ..data.sentences import check_texts
 from ..data.tokenizer import Tokenizer
 from ..seq2seq.model.encoder_only import EncoderOnly
-from ..seq2seq.out_of_memory import in_halves
-from .runs.load import load_run
-from .threads import on_device
+from .runs.checkpoint import Purpose
+from .runs.load import FromRun, TrainedRun, say_nothing
+from .threads import by_length, in_batches
 
 Vectors = npt.NDArray[np.float32]
 
@@ -21,7 +21,7 @@ MAX_BATCH_TOKENS = 8_000
 """Positions, padding included, that are encoded together at most."""
 
 
-class Embedder:
+class Embedder(FromRun):
     """Turns texts into vectors with a trained sentence encoder. Texts that mean the same are to have similar vectors.
 
     Args:
@@ -30,44 +30,20 @@ class Embedder:
         warn: Receives a sentence when a text is too long to be read whole.
     """
 
-    def __init__(
-        self, model: EncoderOnly, tokenizer: Tokenizer, *, warn: Callable[[str], None] = lambda text: None
-    ) -> None:
+    purpose: ClassVar[Purpose] = "sentence encoder"
+
+    def __init__(self, model: EncoderOnly, tokenizer: Tokenizer, *, warn: Callable[[str], None] = say_nothing) -> None:
         self.model, self.tokenizer, self.warn = model, tokenizer, warn
         self.device = next(model.parameters()).device
-        self.checkpoint: Path | None = None
-        """Where the model was loaded from, if it was."""
         self.size = model.config.d_model
         """D, the length of a vector."""
         self.max_pieces = model.config.max_seq_len - 1
         """Pieces of a text that are read at most; eos takes one place."""
 
     @classmethod
-    def load(
-        cls,
-        run: str | Path,
-        *,
-        checkpoint: str = "best",
-        device: str = "auto",
-        warn: Callable[[str], None] = lambda text: None,
-    ) -> "Embedder":
-        """Loads a run directory.
-
-        Args:
-            run: For example `runs/toy-encoder`.
-            checkpoint: `best`, `last` or a step.
-            device: `auto`, `cpu`, `cuda` or `mps`.
-            warn: Receives a sentence when a text is too long to be read whole.
-
-        Raises:
-            ModelError: No sound checkpoint, or a tokenizer that is not the model's.
-            UsageError: The model is no sentence encoder.
-        """
-        loaded = load_run(run, "sentence encoder", checkpoint=checkpoint, device=device, warn=warn)
+    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Embedder":
         assert isinstance(loaded.model, EncoderOnly)
-        embedder = cls(loaded.model, loaded.tokenizer, warn=warn)
-        embedder.checkpoint = loaded.checkpoint
-        return embedder
+        return cls(loaded.model, loaded.tokenizer, warn=warn)
 
     def embed(self, texts: Sequence[str], *, first_line: int = 0) -> Vectors:
         """The vectors of texts, in order.
@@ -76,7 +52,7 @@ class Embedder:
         nothing in common. Texts longer than the model allows are cut.
 
         Args:
-            texts: Any strings, in either of the languages that the model was trained on.
+            texts: Strings in either of the languages that the model was trained on.
             first_line: Number of the first text in a longer stream, for warnings.
 
         Returns:
@@ -90,31 +66,17 @@ class Embedder:
         for line, ids in enumerate(encoded, start=first_line + 1):
             if len(ids) > self.max_pieces:
                 self.warn(f"line {line} has {len(ids)} pieces; its vector is that of the first {self.max_pieces}")
-        read = [ids[: self.max_pieces] for ids in encoded]
-        batches = _length_batches([len(ids) for ids in read])
+        rows = [row for row, ids in enumerate(encoded) if ids]
+        read = [encoded[row][: self.max_pieces] for row in rows]
         vectors = np.zeros((len(texts), self.size), dtype=np.float32)
-
-        def encode(rows: list[int], check: Callable[[], None]) -> list[Vectors]:
-            check()
-            return in_halves(lambda part: self._encode([read[row] for row in part]), rows)
-
-        results = on_device(self.device, encode, batches)
-        for rows, found in zip(batches, results, strict=True):
-            vectors[rows] = found
+        if rows:
+            vectors[rows] = in_batches(
+                self.device, self._encode, read, by_length(list(map(len, read)), MAX_BATCH_TOKENS)
+            )
         return vectors
 
     @torch.inference_mode()
-    def _encode(self, sentences: list[list[int]]) -> Vectors:
+    def _encode(self, sentences: Sequence[list[int]], check: Callable[[], None]) -> Vectors:
+        check()
         ids = torch.from_numpy(pad_sources(sentences)).to(self.device)
         return self.model.embed(ids).float().cpu().numpy()
-
-
-def _length_batches(lengths: list[int]) -> list[list[int]]:
-    """Groups texts of similar length, longest first, by their numbers; blank texts are in none."""
-    batches: list[list[int]] = []
-    for row in sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row]):
-        if batches and (len(batches[-1]) + 1) * (lengths[batches[-1][0]] + 1) <= MAX_BATCH_TOKENS:
-            batches[-1].append(row)
-        else:
-            batches.append([row])
-    return batches

@@ -30,8 +30,7 @@ def why_not_exportable(config: ModelConfig, *, vocab_size: int = 1) -> list[str]
     d_v differ are filled up with zeros. What remains are the sizes that the file format can write.
 
     Args:
-        config: The model.
-        vocab_size: Of the larger vocabulary.
+        vocab_size: The size of the larger vocabulary.
     """
     reasons: list[str] = []
     if config.architecture != "encoder_decoder":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,10 +14,10 @@ from ..seq2seq.decoding.fast import FastDecoderOnly
 from ..seq2seq.decoding.sampling import Sample
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
-from ..seq2seq.out_of_memory import in_halves
 from ..system.errors import UsageError
-from .runs.load import load_run
-from .threads import on_device
+from .runs.checkpoint import Purpose
+from .runs.load import FromRun, TrainedRun
+from .threads import in_batches
 
 MAX_BATCH_ROWS = 128
 """Texts that are continued together at most."""
@@ -45,49 +45,23 @@ class Generation:
         return self.text
 
 
-class Generator:
-    """Continues texts with a trained language model.
+class Generator(FromRun):
+    """Continues texts with a trained language model, which is in evaluation mode, and its own tokenizer."""
 
-    Args:
-        model: In evaluation mode.
-        tokenizer: The one it was trained with.
-    """
+    purpose: ClassVar[Purpose] = "language model"
 
     def __init__(self, model: DecoderOnly, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.device = next(model.parameters()).device
-        self.checkpoint: Path | None = None
-        """Where the model was loaded from, if it was."""
         self.max_pieces = model.config.max_seq_len
         """Longest text, eos included."""
         self._model = FastDecoderOnly(model, tokenizer.tgt.forbidden_ids())
 
     @classmethod
-    def load(
-        cls,
-        run: str | Path,
-        *,
-        checkpoint: str = "best",
-        device: str = "auto",
-        warn: Callable[[str], None] = lambda text: None,
-    ) -> "Generator":
-        """Loads a run directory.
-
-        Args:
-            run: For example `runs/toy-text`.
-            checkpoint: `best`, `last` or a step.
-            device: `auto`, `cpu`, `cuda` or `mps`.
-            warn: Hears of damaged checkpoints that are passed over.
-
-        Raises:
-            ModelError: No sound checkpoint, or a tokenizer that is not the model's.
-            UsageError: The model is no language model.
-        """
-        loaded = load_run(run, "language model", checkpoint=checkpoint, device=device, warn=warn)
+    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Generator":
+        del warn  # nothing is cut
         assert isinstance(loaded.model, DecoderOnly)
-        generator = cls(loaded.model, loaded.tokenizer)
-        generator.checkpoint = loaded.checkpoint
-        return generator
+        return cls(loaded.model, loaded.tokenizer)
 
     def generate(
         self,
@@ -124,17 +98,13 @@ class Generator:
         problems = [self._problem(ids, limit) for ids in encoded]
         lines = [line for line, problem in enumerate(problems) if not problem]
         size = max(MAX_BATCH_ROWS // search.rows, 1)
-        batches = [lines[start : start + size] for start in range(0, len(lines), size)]
+        batches = [range(start, min(start + size, len(lines))) for start in range(0, len(lines), size)]
 
-        def search_batch(batch: list[int], check: Callable[[], None]) -> list[list[Hypothesis]]:
-            def search_part(part: Sequence[int]) -> list[list[Hypothesis]]:
-                keys = [str(first_line + line) for line in part]
-                return self._search([encoded[line] for line in part], keys, limit, search, check)
+        def search_batch(batch: Sequence[int], check: Callable[[], None]) -> list[list[Hypothesis]]:
+            keys = [str(first_line + line) for line in batch]
+            return self._search([encoded[line] for line in batch], keys, limit, search, check)
 
-            return in_halves(search_part, batch)
-
-        results = on_device(self.device, search_batch, batches)
-        continued = iter([hypotheses for batch in results for hypotheses in batch])
+        continued = iter(in_batches(self.device, search_batch, lines, batches))
         each = search.samples if isinstance(search, Sample) else 1
         texts: list[Generation] = []
         for beginning, problem in zip(beginnings, problems, strict=True):

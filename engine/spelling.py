@@ -22,9 +22,6 @@ class Speller:
     A spelling without a space before it stands where a word may begin, as after an apostrophe, a hyphen or a bracket
     (`l'` + `eau`, but neither `bat` + `eau` nor `.` + `eau`). No spelling goes on as a longer word. In scripts without
     spaces only the first word of an output has a space before it.
-
-    Args:
-        vocabulary: That of the outputs.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -51,12 +48,7 @@ class Speller:
         return self._terms[term]
 
     def placeholders(self, values: Iterable[str], source: str) -> tuple[Phrase, ...]:
-        """The placeholders of a source, or their symbols, as an output must contain them: with their spaces.
-
-        Args:
-            values: Those in the source, in order.
-            source: The text.
-        """
+        """The placeholders of a source in order, or their symbols, as an output must contain them: with spaces."""
         found: list[Phrase | None] = []
         place = 0
         for value in values:
@@ -69,7 +61,6 @@ class Speller:
         """A placeholder, or the symbol of one, that no letters touch; None where the vocabulary cannot write it.
 
         Args:
-            value: The placeholder.
             glued: Whether it may stand without a space before it, after a bracket, a quote or another placeholder.
                 Between letters of a script without spaces it always may.
         """

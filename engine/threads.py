@@ -1,11 +1,13 @@
-"""Sharing independent computations among the cores of a CPU."""
+"""Computing in batches, which share the cores of a CPU and are halved where memory is not enough."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
+
+from ..seq2seq.out_of_memory import in_halves
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,6 +18,49 @@ MAX_THREADS = 8
 
 class Stopped(Exception):
     """Another thread has failed, or the user has interrupted: the result is not needed any more."""
+
+
+def by_length(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Batches of items of similar length, as their positions.
+
+    The longest come first, so that the largest batch meets the memory limit at once.
+
+    Args:
+        lengths: Of each item, without eos.
+        max_tokens: Most positions of a batch, eos and padding included; one item may have more.
+    """
+    batches: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if batches and (len(batches[-1]) + 1) * (lengths[batches[-1][0]] + 1) <= max_tokens:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def in_batches(
+    device: torch.device,
+    function: Callable[[Sequence[Item], Callable[[], None]], Iterable[Result]],
+    items: Sequence[Item],
+    batches: Sequence[Sequence[int]],
+) -> list[Result]:
+    """Applies a function to items, batch by batch, see `on_device`; a batch that memory is too small for, in halves.
+
+    Args:
+        function: Takes items and a check, see `on_all_cores`; gives a result for each item.
+        batches: Positions of the items; each is in one batch.
+
+    Returns:
+        The results, in the order of the items.
+    """
+
+    def work(batch: Sequence[int], check: Callable[[], None]) -> list[Result]:
+        return in_halves(lambda rows: function([items[row] for row in rows], check), batch)
+
+    found: dict[int, Result] = {}
+    for batch, results in zip(batches, on_device(device, work, batches), strict=True):
+        found.update(zip(batch, results, strict=True))
+    return [found[row] for row in range(len(items))]
 
 
 def on_device(

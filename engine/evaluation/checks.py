@@ -30,13 +30,13 @@ from ...seq2seq.training.batch import Batch
 from .loss import evaluate_loss
 
 SENTENCES = 32
-"""So many are looked at."""
+"""Sentences that are looked at."""
 TOLERANCE = 1e-4
 """Largest difference of two ways to compute the same, as a share of the largest number: float32 rounds otherwise."""
 SHUFFLED = 0.1
 """Nats for each piece by which the loss must rise with sources that belong to other targets."""
 LONGEST_OUTPUT = 64
-"""Pieces of the outputs that are searched for."""
+"""Most pieces of the outputs that are searched for."""
 _STRANGE = (
     "",
     "  two  spaces ",
@@ -52,13 +52,9 @@ _STRANGE = (
 
 @dataclass(frozen=True)
 class Check:
-    """What one check has found.
+    """What one check has found: in words with the figure, and whether it is within its bound.
 
-    Attributes:
-        name: Of the check.
-        found: In words, with the figure.
-        value: The figure.
-        passed: Whether it is within its bound; None where it does not apply, as `found` says.
+    `passed` and `value` are None where the check does not apply, as `found` says.
     """
 
     name: str
@@ -73,7 +69,6 @@ def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iter
 
     Args:
         model: A `Transformer`, `DecoderOnly` or `EncoderOnly`, in evaluation mode.
-        tokenizer: Its vocabularies.
         pairs: Sentences and their translations, best those of a validation set; texts alone have empty sources. Without
             any, sentences are made up, which is enough for all checks but the last.
     """

@@ -17,12 +17,7 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """What a model thinks of one pair.
-
-    Attributes:
-        log_prob: Natural logarithm of the probability of the target, its end included, given the source.
-        tokens: Pieces of the target, its end included.
-    """
+    """The log-probability of a target given its source, in nats, over so many pieces, its end included."""
 
     log_prob: float
     tokens: int
@@ -42,10 +37,7 @@ def force(
 ) -> list[ForcedScore | None]:
     """The forced score of each pair; None where one of its sides is longer than the model reads.
 
-    Args:
-        translator: Has the model.
-        sources, targets: Line by line translations of each other.
-        on_done: Told the number of pairs scored so far.
+    `on_done` hears the number of pairs scored so far.
     """
     tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1  # eos takes one place
     masked = [tokenizer.mask_pair(src, tgt) for src, tgt in zip(sources, targets, strict=True)]

@@ -1,4 +1,6 @@
-"""Scores of translations against references. BLEU, chrF and TER are sacreBLEU's, with its signature.
+"""Scores of translations against references: of a set, of each sentence, and whether a difference is luck.
+
+BLEU, chrF and TER are sacreBLEU's, with its signature.
 
 Text is cleaned before it is compared. Where a script has no spaces between words, WER counts characters, and so does
 TER in Chinese, as is usual; elsewhere TER is refused.
@@ -6,16 +8,13 @@ TER in Chinese, as is usual; elsewhere TER is refused.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
+import numpy as np
 import regex
 
 from ...data.cleaning import clean
 from ...system.errors import UsageError
-
-MetricName = Literal["bleu", "chrf", "ter", "exact", "wer"]
-METRICS: tuple[str, ...] = get_args(MetricName)
-
 
 CLEANED = "|cleaned:nfc"
 """What each signature ends with: both sides have passed `data.cleaning.clean`."""
@@ -30,11 +29,10 @@ _LETTERS = regex.compile(r"\p{Alphabetic}")
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one set, in percent.
+    """One metric of one set.
 
     Attributes:
-        name: The metric.
-        value: Its value; higher is better except for TER and WER.
+        value: In percent; higher is better except for TER and WER.
         signature: What makes it reproducible: sacreBLEU's signature, or a description of ours.
     """
 
@@ -48,7 +46,6 @@ def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
 
     Args:
         name: One of `METRICS`.
-        hypotheses: One output per sentence.
         references: For each sentence its references, one or more.
 
     Raises:
@@ -56,31 +53,26 @@ def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     """
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
+    if name not in METRICS:
+        raise ValueError(_unknown(name))
     seen = View(name, references)
     outputs, wanted = seen.texts(hypotheses), seen.all_references(references)
-    match name:
-        case "bleu" | "chrf" | "ter":
-            metric = sacrebleu_metric(name, seen.tokenizer)
-            value = metric.corpus_score(outputs, reference_streams(wanted)).score
-            signature = str(metric.get_signature())
-        case "exact":
-            hits = sum(output in refs for output, refs in zip(outputs, wanted, strict=True))
-            value = 100 * hits / max(len(outputs), 1)
-            signature = "share of outputs equal to a reference"
-        case "wer":
-            value = word_error_rate(outputs, wanted)
-            signature = "word edits / reference words, closest reference"
-        case _:
-            raise ValueError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
-    return Score(name, value, signature + seen.note)
+    if name in TESTED:
+        metric = sacrebleu_metric(name, seen.tokenizer)
+        value = metric.corpus_score(outputs, reference_streams(wanted)).score
+        return Score(name, value, str(metric.get_signature()) + seen.note)
+    function, signature = _OURS[name]
+    return Score(name, function(outputs, wanted), signature + seen.note)
+
+
+def _unknown(name: str) -> str:
+    return f"metric must be one of {', '.join(METRICS)}, but is {name!r}"
 
 
 class View:
     """How a metric sees text: cleaned; where it counts words and the script has no spaces, character by character.
 
-    Args:
-        metric: Its name.
-        references: Decide about the script.
+    The references decide about the script.
 
     Attributes:
         tokenizer: What splits text into words: `bleu_tokenizer`.
@@ -118,7 +110,7 @@ def check_metrics(names: Iterable[str], references: Sequence[Sequence[str]] = ()
     """
     for name in names:
         if name not in METRICS:
-            raise UsageError(f"metric must be one of {', '.join(METRICS)}, but is {name!r}")
+            raise UsageError(_unknown(name))
         View(name, references)
 
 
@@ -165,6 +157,12 @@ def bleu_tokenizer(references: Iterable[str]) -> str:
     return "zh" if han > 0.95 * unspaced else "char"
 
 
+def exact_share(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Share of the hypotheses that are equal to a reference, in percent."""
+    hits = sum(hypothesis in refs for hypothesis, refs in zip(hypotheses, references, strict=True))
+    return 100 * hits / max(len(hypotheses), 1)
+
+
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Word substitutions, insertions and deletions per reference word, in percent, against the closest reference."""
     edits = words = 0
@@ -185,3 +183,133 @@ def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
             current.append(min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (x != y)))
         previous = current
     return previous[-1]
+
+
+TESTED = ("bleu", "chrf", "ter")
+"""The metrics of sacreBLEU, for which there is a test of significance."""
+_OURS = {
+    "exact": (exact_share, "share of outputs equal to a reference"),
+    "wer": (word_error_rate, "word edits / reference words, closest reference"),
+}
+"""The other metrics: how they are computed from cleaned text, and what they are."""
+METRICS: tuple[str, ...] = (*TESTED, *_OURS)
+
+
+# --- sentence by sentence ---
+
+LENGTHS = (0, 10, 20, 40)
+"""Where the groups of source lengths begin, in words; in characters four times as many where words have no spaces."""
+MIN_GROUP = 10
+"""A smaller group has no score to speak of."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences with sources of similar length.
+
+    Attributes:
+        least, most: Words of their sources (or characters, as `unit` says); None if there is no most.
+    """
+
+    least: int
+    most: int | None
+    unit: str
+    sentences: int
+    bleu: float
+    chrf: float
+
+    def __str__(self) -> str:
+        span = f"{self.least} and more" if self.most is None else f"{self.least} to {self.most}"
+        return f"{span} {self.unit}: {self.sentences:,} sentences, BLEU {self.bleu:.2f}, chrF {self.chrf:.2f}"
+
+
+def sentence_chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+    """chrF of each sentence, 0 to 100."""
+    seen = View("chrf", references)
+    metric = sacrebleu_metric("chrf", seen.tokenizer)
+    pairs = zip(seen.texts(outputs), seen.all_references(references), strict=True)
+    return [metric.sentence_score(output, refs).score for output, refs in pairs]
+
+
+def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Group]:
+    """Scores of the sentences in groups of similar source length; groups too small for a score are left out."""
+    sources = list(map(clean, sources))
+    spaces = sum(text.count(" ") for text in sources)
+    words = spaces >= len(sources)
+    lengths = [len(text.split()) if words else len(text) for text in sources]
+    begins = [begin if words else 4 * begin for begin in LENGTHS]
+    found: list[Group] = []
+    for begin, end in zip(begins, [*begins[1:], None], strict=True):
+        rows = [i for i, n in enumerate(lengths) if n > begin and (end is None or n <= end)]
+        if len(rows) < MIN_GROUP:
+            continue
+        hypotheses, refs = [outputs[i] for i in rows], [references[i] for i in rows]
+        bleu, chrf = (score(name, hypotheses, refs).value for name in ("bleu", "chrf"))
+        found.append(Group(begin + 1, end, "words" if words else "characters", len(rows), bleu, chrf))
+    return found
+
+
+def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's r; None where it is not defined: too few numbers, or all of them equal."""
+    if len(first) < MIN_GROUP or not np.std(first) or not np.std(second):
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+# --- significance ---
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of several sets of outputs for the same sources.
+
+    Attributes:
+        values: The score of each set of outputs, in percent.
+        margins: Half the width of the 95 % confidence interval of each value.
+        p_values: Of each set but the first: how likely so large a difference from the first one is, if neither is
+            better.
+        signature: sacreBLEU's, with the number of samples and the seed; and how the text was seen.
+    """
+
+    name: str
+    values: list[float]
+    margins: list[float]
+    p_values: list[float]
+    signature: str
+
+
+def compare(
+    name: str, outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], samples: int = 1000
+) -> Comparison:
+    """Paired bootstrap resampling (Koehn, 2004), by sacreBLEU: the test sets are drawn with replacement.
+
+    Args:
+        name: One of `TESTED`.
+        outputs: Two sets or more; the others are compared with the first.
+        samples: How many test sets are drawn.
+
+    Raises:
+        ValueError: The lengths differ, or there is no test for the metric.
+    """
+    from sacrebleu.significance import PairedTest
+
+    if name not in TESTED:
+        raise ValueError(f"there is a test for {', '.join(TESTED)}, but not for {name!r}")
+    if any(len(one) != len(references) for one in outputs):
+        raise ValueError(f"{[len(one) for one in outputs]} outputs, but {len(references)} references")
+    seen = View(name, references)
+    systems: Any = [(str(number), seen.texts(one)) for number, one in enumerate(outputs)]
+    metrics = {name: sacrebleu_metric(name, seen.tokenizer)}
+    streams = reference_streams(seen.all_references(references))
+    test: Any = PairedTest(systems, metrics, streams, test_type="bs", n_samples=samples)
+    signatures, found = test()
+    (title,) = signatures
+    results = found[title]
+    return Comparison(
+        name,
+        values=[float(one.score) for one in results],
+        margins=[float(one.ci) for one in results],
+        # sacreBLEU counts what differs by more: where nothing differs, it would find the smallest p of all.
+        p_values=[1.0 if one.score == results[0].score else float(one.p_value) for one in results[1:]],
+        signature=str(signatures[title]) + seen.note,
+    )

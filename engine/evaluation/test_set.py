@@ -10,18 +10,12 @@ from ...data.placeholders import placeholders
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ..translator import Translation, Translator
 from .forced import ForcedScore, force, set_loss
-from .scores import Score, score
-from .segments import Group, by_length, correlation, sentence_chrf
+from .scores import Group, Score, by_length, correlation, score, sentence_chrf
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How much of what should be in the outputs is there.
-
-    Attributes:
-        count: What is there.
-        total: What should be.
-    """
+    """How much of what should be in the outputs is there: `count` of `total`."""
 
     count: int
     total: int
@@ -98,17 +92,12 @@ def evaluate_set(
     """Translates a test set and scores it.
 
     Args:
-        run: The run directory.
-        sources: The texts.
-        references: For each of them one or more translations.
+        references: One or more translations of each source.
         metrics: Names, see `scores.METRICS`.
-        checkpoint: `best`, `last` or a step.
+        checkpoint, device, warn: See `Translator.load`.
         beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
-        glossary: Terms whose translations are given.
-        repair: See `Translator.translate`.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        warn: Hears of sentences that had to be cut.
-        on_done: Told the number of sentences translated so far.
+        glossary, repair: See `Translator.translate`.
+        on_done: Hears the number of sentences translated so far.
 
     Raises:
         ModelError: No sound checkpoint.

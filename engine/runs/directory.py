@@ -59,11 +59,7 @@ _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_te
 
 
 class RunDirectory:
-    """One run on disk.
-
-    Args:
-        path: Its directory, which need not exist yet.
-    """
+    """One run on disk. Its directory need not exist yet."""
 
     def __init__(self, path: str | Path) -> None:
         self._go_to(Path(path))

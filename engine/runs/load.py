@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
 import torch
 
@@ -17,19 +18,53 @@ from .weights import Machine, restore_model
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What using a run takes.
-
-    Attributes:
-        checkpoint: Where the weights are from.
-        model: In evaluation mode, on its device.
-        description: Of the model.
-        tokenizer: The one it was trained with.
-    """
+    """What using a run takes. The model is in evaluation mode, on its device."""
 
     checkpoint: Path
     model: Machine
     description: ModelDescription
     tokenizer: Tokenizer
+
+
+def say_nothing(text: str) -> None:
+    """Hears a sentence and keeps it. Unlike a lambda it can be pickled, and a translator with it."""
+
+
+class FromRun:
+    """What puts a trained run to use: a translator, a generator, an embedder."""
+
+    purpose: ClassVar[Purpose]
+    checkpoint: Path | None = None
+    """Where the model was loaded from, if it was."""
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "best",
+        device: str = "auto",
+        warn: Callable[[str], None] = say_nothing,
+    ) -> Self:
+        """Loads a run directory, for example `runs/toy`.
+
+        Args:
+            checkpoint: `best`, `last` or a step.
+            device: `auto`, `cpu`, `cuda` or `mps`.
+            warn: Hears of damaged checkpoints that are passed over, and of texts that are not taken as they are.
+
+        Raises:
+            ModelError: No sound checkpoint, or a tokenizer that is not the model's.
+            UsageError: The model was trained for another purpose.
+        """
+        loaded = load_run(run, cls.purpose, checkpoint=checkpoint, device=device, warn=warn)
+        found = cls._made_of(loaded, warn)
+        found.checkpoint = loaded.checkpoint
+        return found
+
+    @classmethod
+    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> Self:
+        raise NotImplementedError
 
 
 def load_run(
@@ -38,15 +73,11 @@ def load_run(
     *,
     checkpoint: str = "best",
     device: str = "auto",
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = say_nothing,
 ) -> TrainedRun:
-    """Reads a run.
+    """Reads a run, to be used for a purpose; None where any will do.
 
     Args:
-        run: Its directory.
-        purpose: What it is to be used for; None where any will do.
-        checkpoint: `best`, `last` or a step.
-        device: `auto`, `cpu`, `cuda` or `mps`.
         warn: Hears of damaged checkpoints that are passed over, and of a model that is not yet what it is for.
 
     Raises:

@@ -15,7 +15,7 @@ BLEU_IN_WORDS = (
     (60, "very good"),
     (101, "nearly as in the references"),
 )
-"""Below which BLEU what can be expected of sentences like those of the validation set; a rule of thumb."""
+"""What can be expected of sentences like those of the validation set, below each BLEU; a rule of thumb."""
 OVERFITTED = 0.02
 """Share by which the validation loss has risen above its lowest where more training does harm."""
 IMPROVING = 0.005
@@ -30,8 +30,6 @@ def verdict(
 
     Args:
         records: The lines of metrics.jsonl.
-        training: How the run is trained.
-        progress: Where it stands.
         limit: Updates in all; None where that is not known yet.
     """
     validations = [record for record in records if record.get("kind") == "validation"]

@@ -32,10 +32,8 @@ def write_checkpoint(
     """Writes a checkpoint, then reads it back and verifies it.
 
     Args:
-        target: Its directory, see `RunDirectory.checkpoint_path`.
         tensors: File stem (`model`, `ema`, `optimizer`) to named tensors.
-        description: What goes to `model.json`.
-        state: What goes to `state.json`.
+        description, state: What goes to `model.json` and `state.json`.
         vocabulary: Files of the tokenizer, by name.
 
     Raises:

@@ -59,7 +59,9 @@ def test_batches_and_order_change_nothing(
     encode = embedder._encode
     monkeypatch.setattr(embedder_module, "MAX_BATCH_TOKENS", 60)
     monkeypatch.setattr(
-        embedder, "_encode", lambda rows: (seen.append(len(rows) * (len(rows[0]) + 1)), encode(rows))[1]
+        embedder,
+        "_encode",
+        lambda rows, check: (seen.append(len(rows) * (len(rows[0]) + 1)), encode(rows, check))[1],
     )
     np.testing.assert_allclose(embedder.embed(texts), together, atol=1e-5)
     assert len(seen) > 3 and max(seen) <= 60

@@ -34,8 +34,8 @@ def marked_tokenizer() -> Tokenizer:
 @pytest.fixture(autouse=True)
 def be_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that has learned nothing does not end its outputs, and finds unlikely what it has to write."""
-    monkeypatch.setattr("tfm.engine.translator.MARGIN", float("inf"))
-    monkeypatch.setattr("tfm.engine.translator._Part.ends", True)
+    monkeypatch.setattr("tfm.engine.translation.MARGIN", float("inf"))
+    monkeypatch.setattr("tfm.engine.translation.Part.ends", True)
 
 
 @pytest.fixture
@@ -127,12 +127,12 @@ def test_a_second_output_has_to_be_better(
 ) -> None:
     texts = ["the cat sees the house.", "a dog", "my sister likes two apples."]
     free = [one.text for one in make_looping().translate(texts, beam_size=1, repair=False)]
-    monkeypatch.setattr("tfm.engine.translator.MARGIN", -float("inf"))
+    monkeypatch.setattr("tfm.engine.translation.MARGIN", -float("inf"))
     found = make_looping().translate(texts, beam_size=1)
     assert [one.text for one in found] == free, "not where it is less likely"
     assert any(one.looped for one in found) and not any(one.repaired for one in found)
-    monkeypatch.setattr("tfm.engine.translator.MARGIN", float("inf"))
-    monkeypatch.setattr("tfm.engine.translator._Part.ends", False)
+    monkeypatch.setattr("tfm.engine.translation.MARGIN", float("inf"))
+    monkeypatch.setattr("tfm.engine.translation.Part.ends", False)
     assert [one.text for one in make_looping().translate(texts, beam_size=1)] == free, "not where it does not end"
 
 

@@ -21,6 +21,7 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
 from tfm.engine import translator as translator_module
+from tfm.engine.translation import Part
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.search import Hypothesis, Search, SearchState, Step, Task
 from tfm.seq2seq.model.encoder_decoder import Transformer
@@ -91,11 +92,11 @@ def test_every_core_gets_its_share_and_no_batch_is_too_large(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     positions: list[int] = []
 
-    def shared_out(device: torch.device, function: Any, items: list[list[Any]]) -> list[Any]:
-        positions.extend(len(batch) * (len(batch[0].ids) + 1) * beam_size for batch in items)
-        return [[[Hypothesis([], 0.0, 0.0)] for _ in batch] for batch in items]
+    def shared_out(device: torch.device, function: Any, parts: list[Part], batches: list[list[int]]) -> list[Any]:
+        positions.extend(len(batch) * (len(parts[batch[0]].ids) + 1) * beam_size for batch in batches)
+        return [[Hypothesis([], 0.0, 0.0)] for _ in parts]
 
-    monkeypatch.setattr(translator_module, "on_device", shared_out)
+    monkeypatch.setattr(translator_module, "in_batches", shared_out)
     translator.translate(LINES[3:4] * lines, beam_size=beam_size)
     assert batches <= len(positions) <= batches + 1
     assert max(positions) <= translator_module.MAX_BATCH_TOKENS
@@ -496,7 +497,7 @@ def test_only_a_cpu_is_shared_among_threads(
     """Several Python threads on MPS end the process; on CUDA they launch more and smaller work."""
     threads: list[threading.Thread] = []
 
-    def search(self: Translator, batch: list[Any], check: object, *options: object) -> list[list[Hypothesis]]:
+    def search(self: Translator, search: Search, batch: list[Any], check: object) -> list[list[Hypothesis]]:
         threads.append(threading.current_thread())
         return [[Hypothesis([EOS_ID], 0.0, 0.0)] for _ in batch]
 

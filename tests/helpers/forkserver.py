@@ -347,7 +347,6 @@ def _main() -> None:
         "tfm.configs.loader",
         "tfm.data.store",
         "tfm.seq2seq.decoding",
-        "tfm.engine.runs.curve",
         "tfm.engine.training.train",
         "tqdm",
     ):

@@ -5,8 +5,7 @@ import unicodedata
 import pytest
 import sacrebleu
 
-from tfm.engine.evaluation.scores import score
-from tfm.engine.evaluation.segments import by_length, correlation, sentence_chrf
+from tfm.engine.evaluation.scores import by_length, correlation, score, sentence_chrf
 
 
 def test_chrf_of_each_sentence_is_sacrebleus() -> None:

@@ -5,8 +5,7 @@ import unicodedata
 
 import pytest
 
-from tfm.engine.evaluation.scores import CLEANED, score
-from tfm.engine.evaluation.significance import compare
+from tfm.engine.evaluation.scores import CLEANED, compare, score
 
 WORDS = ["a", "cat", "dog", "sees", "has", "red", "blue", "big", "house", "man", "woman", "tree"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tfm.engine.runs.curve import learning_curve
+from tfm.engine.runs.log import learning_curve
 from tfm.seq2seq.training.config import TrainingConfig
 
 TRAIN: list[dict[str, Any]] = [{"kind": "train", "step": step, "loss": 5.0 / step} for step in (1, 2, 3)]

@@ -17,7 +17,7 @@ from tfm.data.tokenizer import Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.runs import checkpoint as checkpoint_module
 from tfm.engine.runs import directory as directory_module
-from tfm.engine.runs.checkpoint import checkpoint_step, damage
+from tfm.engine.runs.checkpoint import checkpoint_step, damage, read_description
 from tfm.engine.runs.directory import RunDirectory, best_checkpoint
 from tfm.engine.runs.load import load_run
 from tfm.engine.runs.log import RunLog
@@ -343,7 +343,7 @@ def test_fine_tuning_says_of_a_damaged_best_checkpoint(
     shutil.copytree(uninterrupted, source)
     best = best_checkpoint(RunDirectory(source).checkpoints())
     assert best is not None
-    (best / "model.safetensors").write_bytes(b"")
+    (best / f"{read_description(best).weights}.safetensors").write_bytes(b"")
     train_tiny(tmp_path / "tuned", init_from=source, reporter=recorder, max_steps=1)
     assert any(best.name in warning for warning in recorder.warned)
 
