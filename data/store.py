@@ -24,11 +24,11 @@ from .cleaning import clean
 from .corpus import Corpus, Pair, unit_of
 from .encoding import Encoded, Rows, encode_pairs
 from .facts import SAMPLE, CorpusFacts, look_at
-from .padding import Ids
 from .reading import count_controls
 from .reservoir import Reservoir
 from .tokenizer import Tokenizer
 
+Ids = npt.NDArray[np.int32]
 ROWS_PER_BLOCK = 65_536
 """Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""
 

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..data.padding import pad_sources
 from ..data.sentences import check_texts
-from ..data.tokenizer import Tokenizer
+from ..data.tokenizer import EOS_ID, Tokenizer
 from ..seq2seq.model.encoder_only import EncoderOnly
+from ..seq2seq.model.masks import pad
 from ..seq2seq.out_of_memory import in_halves
 from .runs.load import load_run
 from .threads import on_device
@@ -105,7 +105,7 @@ class Embedder:
 
     @torch.inference_mode()
     def _encode(self, sentences: list[list[int]]) -> Vectors:
-        ids = torch.from_numpy(pad_sources(sentences)).to(self.device)
+        ids = pad([[*ids, EOS_ID] for ids in sentences]).to(self.device)
         return self.model.embed(ids).float().cpu().numpy()
 
 

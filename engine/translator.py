@@ -22,7 +22,6 @@ from ..data.facts import CorpusFacts
 from ..data.glossary import Glossary, missed
 from ..data.loops import MIN_LETTERS, is_loop
 from ..data.numbers import differences_in_numbers
-from ..data.padding import pad_sources
 from ..data.placeholders import NO_DIFFERENCES, SYMBOLS, Differences, Masked, differences, has_words
 from ..data.sentences import check_texts, join_texts, split_text
 from ..data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
@@ -35,6 +34,7 @@ from ..seq2seq.decoding.phrases import Phrase
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
 from ..seq2seq.model.encoder_decoder import Transformer
+from ..seq2seq.model.masks import pad
 from ..seq2seq.out_of_memory import in_halves
 from ..system.errors import DataError
 from .runs.load import load_run
@@ -405,7 +405,7 @@ class Translator:
     @torch.inference_mode()
     def _search(self, batch: Sequence[_Part], check: Callable[[], None], search: Search) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
-        src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
+        src = pad([[*part.ids, EOS_ID] for part in batch]).to(self.device)
         task = Task(
             max_lengths=[part.max_length for part in batch],
             bos_id=BOS_ID,

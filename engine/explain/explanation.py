@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
-from ...data.padding import pad_sources
 from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
 from ...seq2seq.decoding.beam import Beam, build_search
@@ -264,9 +263,7 @@ class Subject:
         self.model, self.reading = model, reading
         self.device = next(model.parameters()).device
         self.prefix = reading.ids if reading.text_only else []
-        source = (
-            torch.zeros(1, 0, dtype=torch.long) if reading.text_only else torch.from_numpy(pad_sources([reading.ids]))
-        )
+        source = torch.zeros(1, 0, dtype=torch.long) if reading.text_only else torch.tensor([[*reading.ids, EOS_ID]])
         self.src = source.to(self.device)  # (1, S)
         self.forbidden = reading.tokenizer.tgt.forbidden_ids()
 
@@ -343,7 +340,7 @@ class Subject:
 
 
 def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, reading: Reading) -> Explanation:
-    src = torch.from_numpy(pad_sources([reading.ids])).to(next(model.parameters()).device)
+    src = torch.tensor([[*reading.ids, EOS_ID]]).to(next(model.parameters()).device)
     axes = {"src": [reading.src_piece(token) for token in src[0].tolist()]}
     sizes = Sizes(model.config, {"src": len(axes["src"])}, model.output_layer.out_features)
     vector: list[Tensor] = []
