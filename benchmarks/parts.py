@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from tfm.configs import RunConfig, load_config, parse_config
 from tfm.data.cleaning import clean
-from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine.device import keep_freed_memory
 from tfm.engine.evaluation.loss import evaluate_loss
@@ -37,6 +36,7 @@ from tfm.engine.training.prepare import PreparedData, prepare_data
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import SearchState, Task
 from tfm.seq2seq.model.attention import attention_maps
+from tfm.seq2seq.model.masks import pad
 from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.optimizer import Optimizer
 from tfm.seq2seq.training.schedule import learning_rate
@@ -182,7 +182,7 @@ def translate(model: Any, tokenizer: Tokenizer, sources: Sequence[str]) -> list[
     longest = model.config.max_seq_len
     limits = [min(2 * len(one) + 10, longest) for one in ids]  # longer than any sentence of the toy language needs
     task = Task(max_lengths=limits, bos_id=BOS_ID, eos_id=EOS_ID)
-    found = Greedy()(step, _State(torch.from_numpy(pad_sources(ids))), task)
+    found = Greedy()(step, _State(pad([[*one, EOS_ID] for one in ids])), task)
     return [tokenizer.tgt.decode(best.ids) for (best,) in found]
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from .padding import Ids
-from .store import TokenStore
+from .store import Ids, TokenStore
 from .subword_dropout import SubwordDropout
 from .tokenizer import BOS_ID, EOS_ID
 

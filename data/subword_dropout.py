@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .padding import Ids
+from .store import Ids
 from .tokenizer import UNK_ID, Vocabulary
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from ..data.cleaning import clean
-from ..data.padding import pad_sources
 from ..data.tokenizer import BOS_ID, EOS_ID
 from ..seq2seq.model.attention import attention_maps
 from ..seq2seq.model.encoder_decoder import Transformer
@@ -38,7 +37,7 @@ def attention_map(translator: Translator, text: str, translation: Translation) -
     ids = tokenizer.src.encode(masked.text)
     if translation.ids is None or not ids:
         return None
-    src = torch.from_numpy(pad_sources([ids])).to(translator.device)  # (1, S)
+    src = torch.tensor([[*ids, EOS_ID]], device=translator.device)  # (1, S)
     tgt_in = torch.tensor([[BOS_ID, *translation.ids]], device=translator.device)  # (1, T)
     with attention_maps(model) as maps:
         model(src, tgt_in)

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..data.padding import pad_sources
 from ..data.sentences import check_texts
-from ..data.tokenizer import Tokenizer
+from ..data.tokenizer import EOS_ID, Tokenizer
 from ..seq2seq.model.encoder_only import EncoderOnly
+from ..seq2seq.model.masks import pad
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun, say_nothing
 from .threads import by_length, in_batches
@@ -78,5 +78,5 @@ class Embedder(FromRun):
     @torch.inference_mode()
     def _encode(self, sentences: Sequence[list[int]], check: Callable[[], None]) -> Vectors:
         check()
-        ids = torch.from_numpy(pad_sources(sentences)).to(self.device)
+        ids = pad([[*ids, EOS_ID] for ids in sentences]).to(self.device)
         return self.model.embed(ids).float().cpu().numpy()

@@ -17,7 +17,6 @@ from torch import Tensor
 from ..data.cleaning import clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.glossary import Glossary
-from ..data.padding import pad_sources
 from ..data.placeholders import SYMBOLS, has_words
 from ..data.sentences import check_texts, split_text
 from ..data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
@@ -30,6 +29,7 @@ from ..seq2seq.decoding.phrases import Phrase
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
 from ..seq2seq.model.encoder_decoder import Transformer
+from ..seq2seq.model.masks import pad
 from ..system.errors import DataError
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun, say_nothing
@@ -235,7 +235,7 @@ class Translator(FromRun):
     @torch.inference_mode()
     def _search(self, search: Search, batch: Sequence[Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
         """Runs one search over parts of similar length; for each part its hypotheses, best first."""
-        src = torch.from_numpy(pad_sources([part.ids for part in batch])).to(self.device)
+        src = pad([[*part.ids, EOS_ID] for part in batch]).to(self.device)
         task = Task(
             max_lengths=[part.max_length for part in batch],
             bos_id=BOS_ID,

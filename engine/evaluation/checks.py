@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
-from ...data.padding import pad_sources
 from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
 from ...seq2seq.decoding.fast import FastDecoderOnly, FastTransformer, arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
@@ -26,6 +25,7 @@ from ...seq2seq.model.attention import MultiHeadAttention, attention_maps
 from ...seq2seq.model.decoder_only import DecoderOnly
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.encoder_only import EncoderOnly
+from ...seq2seq.model.masks import pad
 from ...seq2seq.training.batch import Batch
 from .loss import evaluate_loss
 
@@ -170,7 +170,7 @@ def _padding_of_texts(model: EncoderOnly, ids: list[tuple[list[int], list[int]]]
 
 
 def _sources(model: Any, texts: list[list[int]]) -> Tensor:
-    return torch.from_numpy(pad_sources(texts)).to(_device(model))
+    return pad([[*ids, EOS_ID] for ids in texts]).to(_device(model))
 
 
 def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: Batch) -> Check:

@@ -71,6 +71,6 @@ def evaluate_loss(model: Any, batches: Iterable[Batch]) -> SetLoss:
 
 def _summed_loss(model: Any, batch: Batch, rows: Sequence[int]) -> float:
     """Cross-entropy of consecutive rows of a batch, summed over their tokens."""
-    part = batch.rows(slice(rows[0], rows[-1] + 1), model.pad_id)
+    part = batch.rows(slice(rows[0], rows[-1] + 1))
     logits, targets = model(part.src, part.tgt_in).float(), part.tgt_out.flatten()
     return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=model.pad_id, reduction="sum").item()

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
-from ...data.padding import pad_sources
 from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
 from ...seq2seq.decoding.beam import Beam, build_search
@@ -243,7 +242,7 @@ class Subject:
         self.device = next(model.parameters()).device
         self.prefix = reading.ids if reading.text_only else []
         empty = torch.zeros(1, 0, dtype=torch.long)
-        source = empty if reading.text_only else torch.from_numpy(pad_sources([reading.ids]))
+        source = empty if reading.text_only else torch.tensor([[*reading.ids, EOS_ID]])
         self.src = source.to(self.device)  # (1, S)
         self.forbidden = reading.tokenizer.tgt.forbidden_ids()
 
@@ -315,7 +314,7 @@ class Subject:
 
 
 def _explain_encoder(run: RunDirectory, loaded: TrainedRun, model: EncoderOnly, reading: Reading) -> Explanation:
-    src = torch.from_numpy(pad_sources([reading.ids])).to(next(model.parameters()).device)
+    src = torch.tensor([[*reading.ids, EOS_ID]]).to(next(model.parameters()).device)
     vector: list[Tensor] = []
 
     def embed() -> Tensor:

@@ -29,6 +29,7 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     num_tokens: int
+    pad_id: int = 0
 
     @classmethod
     def of(cls, rows: Sequence[Row], *, device: torch.device | None = None, pad_id: int = 0) -> "Batch":
@@ -39,7 +40,7 @@ class Batch:
         if pinned:  # a copy from pinned memory does not make the host wait for what was queued before
             tensors = [tensor.pin_memory() for tensor in tensors]
         src, tgt_in, tgt_out = (tensor.to(device, non_blocking=pinned) for tensor in tensors)
-        return cls(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows))
+        return cls(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows), pad_id)
 
     def __len__(self) -> int:
         return len(self.tgt_out)
@@ -49,10 +50,10 @@ class Batch:
         """Of both sides, padding included: what it takes of memory goes by them."""
         return self.src.numel() + self.tgt_out.numel()
 
-    def rows(self, chosen: slice, pad_id: int) -> "Batch":
+    def rows(self, chosen: slice) -> "Batch":
         """Some of its pairs."""
         src, tgt_in, tgt_out = (tensor[chosen] for tensor in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(src, tgt_in, tgt_out, int((tgt_out != pad_id).sum()))
+        return Batch(src, tgt_in, tgt_out, int((tgt_out != self.pad_id).sum()), self.pad_id)
 
 
 class BatchProvider(Protocol):

@@ -13,11 +13,7 @@ AddGradient = Callable[[Batch, int, int], None]
 
 
 def add_gradients(
-    micro_batches: Iterable[tuple[int, Batch]],
-    add: AddGradient,
-    gradients: GradientBuffer,
-    progress: Progress,
-    pad_id: int,
+    micro_batches: Iterable[tuple[int, Batch]], add: AddGradient, gradients: GradientBuffer, progress: Progress
 ) -> None:
     """Adds the gradients of micro-batches, whole as long as memory is enough.
 
@@ -29,7 +25,6 @@ def add_gradients(
         add: Computes one of them, or a piece.
         gradients: What `add` adds to.
         progress: Knows what has fitted so far, and learns what does not.
-        pad_id: Of the batches.
 
     Raises:
         OutOfMemory: Not even one sentence fits.
@@ -38,18 +33,16 @@ def add_gradients(
     taken: list[tuple[int, Batch]] = []
     for micro_batch in micro_batches:
         taken.append(micro_batch)
-        fits = _add(*micro_batch, add, gradients, progress, pad_id)
+        fits = _add(*micro_batch, add, gradients, progress)
         while not fits:
             free_memory()
             gradients.clear()
-            fits = all(_add(*one, add, gradients, progress, pad_id) for one in taken)
+            fits = all(_add(*one, add, gradients, progress) for one in taken)
 
 
-def _add(
-    number: int, batch: Batch, add: AddGradient, gradients: GradientBuffer, progress: Progress, pad_id: int
-) -> bool:
+def _add(number: int, batch: Batch, add: AddGradient, gradients: GradientBuffer, progress: Progress) -> bool:
     """Adds the gradient of one micro-batch, if it fits; if not, says so and makes `progress.fitting` smaller."""
-    pieces = in_pieces(batch, progress.fitting, pad_id)
+    pieces = in_pieces(batch, progress.fitting)
     for index, piece in enumerate(pieces):
         try:
             add(piece, number, index)
@@ -69,10 +62,10 @@ def _add(
     return True
 
 
-def in_pieces(batch: Batch, fitting: int, pad_id: int) -> list[Batch]:
+def in_pieces(batch: Batch, fitting: int) -> list[Batch]:
     """A batch in as few pieces as have `fitting` positions at most, or one sentence; whole if `fitting` is 0.
 
     A piece is every so-many-th sentence: they stand in order of length, so that the pieces are about equally large.
     """
     count = min(-(-batch.positions // fitting), len(batch)) if fitting else 1
-    return [batch.rows(slice(start, None, count), pad_id) for start in range(count)] if count > 1 else [batch]
+    return [batch.rows(slice(start, None, count)) for start in range(count)] if count > 1 else [batch]

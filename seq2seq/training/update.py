@@ -76,8 +76,8 @@ class Trainer:
             OutOfMemory: Not even one sentence fits into memory.
         """
         self.model.train()
-        micro_batches, pad_id = self.micro_batches.take(self.progress), int(self.model.pad_id)  # pyright: ignore
-        add_gradients(micro_batches, self._add_gradient, self.gradients, self.progress, pad_id)
+        micro_batches = self.micro_batches.take(self.progress)
+        add_gradients(micro_batches, self._add_gradient, self.gradients, self.progress)
         self.group.all_reduce(self.gradients.flat)
         self.micro_batches.load_ahead(self.progress)
         totals = self.gradients.normalise_and_clip(self.config.max_grad_norm)

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from tfm.data.batching import BatchSource, plan_epoch, training_rows
 from tfm.data.corpus import Corpus, Pair
-from tfm.data.padding import pad_sources
 from tfm.data.store import Limits, TokenStore, build_store
 from tfm.data.subword_dropout import SubwordDropout
-from tfm.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 
 Lengths = npt.NDArray[np.int32]
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
@@ -128,10 +127,6 @@ IDS = st.lists(st.integers(4, 1000), max_size=12)
 def test_special_pieces_stand_where_they_should(pairs: list[tuple[list[int], list[int]]]) -> None:
     assert training_rows(pairs) == [([*src, EOS_ID], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
     assert training_rows(pairs, text_only=True) == [([], [BOS_ID, *tgt, EOS_ID]) for _, tgt in pairs]
-
-
-def test_sources_alone() -> None:
-    assert pad_sources([[5, 6], []]).tolist() == [[5, 6, EOS_ID], [EOS_ID, PAD_ID, PAD_ID]]
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import torch
 from helpers.explained import SMALL, layers_of, write_run
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from tfm.data.padding import pad_sources
-from tfm.data.tokenizer import BOS_ID, Tokenizer
+from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine import Translator
 from tfm.engine.attention_maps import attention_map, heat_map
 from tfm.seq2seq.model import ModelConfig
@@ -25,7 +24,7 @@ def test_it_is_the_cross_attention_of_the_output(tmp_path: Path, tokenizer: Toke
     assert found is not None
     assert found.source == [*tokenizer.src.encode_as_pieces(TEXT), "</s>"]
     assert found.output == [*translation.tokens, "</s>"]
-    src = torch.from_numpy(pad_sources([tokenizer.src.encode(TEXT)]))
+    src = torch.tensor([[*tokenizer.src.encode(TEXT), EOS_ID]])
     with torch.inference_mode(), attention_maps(translator.model) as maps:
         translator.model(src, torch.tensor([[BOS_ID, *translation.ids]]))
     assert list(found.weights) == ["decoder.layers.0.cross_attn", "decoder.layers.1.cross_attn"]

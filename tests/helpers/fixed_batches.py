@@ -29,7 +29,7 @@ class FixedBatches:
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         del epoch
         batch = self.batches[index]
-        return batch.rows(slice(part, None, parts), pad_id=0) if part < len(batch) else None
+        return batch.rows(slice(part, None, parts)) if part < len(batch) else None
 
 
 def batch(*rows: int) -> Batch:

@@ -21,6 +21,8 @@ ALONE = """
     import torch
     import tfm.seq2seq
 
+    torch.set_num_threads(1)
+
     for module in pkgutil.walk_packages(tfm.seq2seq.__path__, "tfm.seq2seq."):
         importlib.import_module(module.name)
 
@@ -55,12 +57,12 @@ ALONE = """
         torch.manual_seed(0)
         config = ModelConfig(d_model=32, d_ff=64, num_heads=4, max_seq_len=16, dropout=0.0, **choices)
         model = build_model(config, src_vocab_size=VOCABULARY, tgt_vocab_size=VOCABULARY, shared_vocab=True)
-        settings = TrainingConfig(optimizer="muon", grad_accum_steps=2)
+        settings = TrainingConfig(optimizer="muon")
         trainer = Trainer(model, Optimizer(model, settings), MovingAverage(model, 0.9), settings, loss, OneBatch())
         first = last = None
-        for step in range(150):
+        for step in range(60):
             trainer.progress.loss_sum = trainer.progress.loss_tokens = 0
-            trainer.update(0.003)
+            trainer.update(0.01)
             last = trainer.progress.mean_loss
             first = first or last
         print(f"{config.architecture}: {type(loss).__name__} from {first:.2f} to {last:.2f}")

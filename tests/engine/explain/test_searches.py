@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.data.padding import pad_sources
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine.explain.searches import Extension, watch
 from tfm.seq2seq.decoding.beam import Beam
@@ -22,7 +21,7 @@ TASK = Task([12], BOS_ID, EOS_ID, keys=["0.0"])
 
 @pytest.fixture(scope="module")
 def src(tokenizer: Tokenizer) -> Tensor:
-    return torch.from_numpy(pad_sources([tokenizer.src.encode("my sister finds two apples")]))
+    return torch.tensor([[*tokenizer.src.encode("my sister finds two apples"), EOS_ID]])
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import torch
 from helpers.full_pass import FullPass
 from helpers.pieces import EOS, FORBIDDEN, piece_names
 
-from tfm.data.padding import pad_sources
 from tfm.engine.export.specification import specify
 from tfm.seq2seq.decoding.beam import build_search
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
 from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.model.masks import pad
 
 BOS, LIMIT, BEAM = 2, 20, 5
 CHOICES: dict[str, dict[str, Any]] = {
@@ -83,7 +83,7 @@ def our_search(model: Transformer, src: list[list[int]], beam_size: int) -> list
         FullPass(model, FORBIDDEN),
         build_search(DecodingConfig(), beam_size, length_penalty=0, n_best=beam_size),
     )
-    return search(step, step.encode(torch.from_numpy(pad_sources(src))), Task([LIMIT] * len(src), BOS, EOS))
+    return search(step, step.encode(pad([[*ids, EOS] for ids in src])), Task([LIMIT] * len(src), BOS, EOS))
 
 
 def their_search(export: Any, src: list[list[str]], beam_size: int) -> list[Any]:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from tfm.data.padding import pad_sources
-from tfm.data.tokenizer import Tokenizer
+from tfm.data.tokenizer import EOS_ID, Tokenizer
 from tfm.seq2seq.decoding.beam import Beam, build_search
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Hypothesis, SearchState, Task
 from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.model.masks import pad
 
 MAX_LENGTH = 4
 ALL_OUTPUTS = {4: 1 + 3 + 9 + 27, 5: 1 + 4 + 16 + 64}
@@ -277,7 +277,7 @@ FORBIDDEN = [0, 1, 2]
 def search_with_model(
     model: Transformer, sources: list[list[int]], limits: list[int], beam_size: int
 ) -> list[list[Hypothesis]]:
-    step, src = FullPass(model, FORBIDDEN), torch.from_numpy(pad_sources(sources))
+    step, src = FullPass(model, FORBIDDEN), pad([[*ids, EOS_ID] for ids in sources])
     return Beam(beam_size, n_best=beam_size)(step, step.encode(src), Task(limits, bos_id=2, eos_id=3))
 
 
@@ -302,7 +302,7 @@ def test_a_batch_under_a_model_equals_its_sentences_alone(
 @torch.inference_mode()
 def test_a_beam_of_one_under_a_model_is_greedy_search(model: Transformer, sources: list[list[int]]) -> None:
     limits = [15] * len(sources)
-    step, src = FullPass(model, FORBIDDEN), torch.from_numpy(pad_sources(sources))
+    step, src = FullPass(model, FORBIDDEN), pad([[*ids, EOS_ID] for ids in sources])
     greedy = [found for (found,) in Greedy()(step, step.encode(src), Task(limits, bos_id=2, eos_id=3))]
     beam = search_with_model(model, sources, limits, 1)
     assert [found[0].ids for found in beam] == [hypothesis.ids for hypothesis in greedy]

@@ -9,11 +9,11 @@ from helpers.languages import EOS, CertainPath, FakeLanguage, search_language
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.padding import pad_sources
-from tfm.data.tokenizer import Tokenizer
+from tfm.data.tokenizer import EOS_ID, Tokenizer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 from tfm.seq2seq.model.encoder_decoder import Transformer
+from tfm.seq2seq.model.masks import pad
 
 Limits = st.lists(st.integers(1, 6), min_size=1, max_size=5)
 
@@ -132,7 +132,7 @@ def test_a_batch_under_a_model_equals_its_sentences_alone(
     step = FullPass(model, [0, 1, 2])
 
     def greedy(rows: list[list[int]], limits: list[int]) -> list[Hypothesis]:
-        state = step.encode(torch.from_numpy(pad_sources(rows)))
+        state = step.encode(pad([[*ids, EOS_ID] for ids in rows]))
         return [found for (found,) in Greedy()(step, state, Task(limits, bos_id=2, eos_id=3))]
 
     batched = greedy(sources, limits)

@@ -3,7 +3,7 @@
 import torch
 
 from tfm.seq2seq.model.attention import attention
-from tfm.seq2seq.model.masks import additive_mask, causal_mask, padding_mask
+from tfm.seq2seq.model.masks import additive_mask, causal_mask, pad, padding_mask
 
 
 def test_padding_mask_hides_padding_and_nothing_else() -> None:
@@ -61,3 +61,9 @@ def test_adding_minus_infinity_equals_the_boolean_mask() -> None:
     output, boolean_weights = attention(q, k, v, mask)
     torch.testing.assert_close(boolean_weights, weights, atol=1e-6, rtol=0)
     torch.testing.assert_close(output, weights @ v, atol=1e-6, rtol=0)
+
+
+def test_rows_are_filled_up_to_the_longest() -> None:
+    assert pad([[5, 6, 3], [3], []]).tolist() == [[5, 6, 3], [3, 0, 0], [0, 0, 0]]
+    assert pad([[], []], 7).shape == (2, 0) and pad([[5], []], 7).tolist() == [[5], [7]]
+    assert pad([[]]).dtype == pad([[5]]).dtype == torch.int64
