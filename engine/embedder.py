@@ -25,8 +25,6 @@ class Embedder(FromRun):
     """Turns texts into vectors with a trained sentence encoder. Texts that mean the same are to have similar vectors.
 
     Args:
-        model: In evaluation mode.
-        tokenizer: The one it was trained with.
         warn: Receives a sentence when a text is too long to be read whole.
     """
 

@@ -30,7 +30,6 @@ class Generation:
     Attributes:
         text: The beginning and what follows it, detokenized.
         log_prob: Log-probability of the whole, the beginning included; 0 if there is a problem.
-        tokens: Its pieces.
         ended: Whether the model ended it; else it has reached the length limit.
         problem: Why the beginning could not be continued, and is the whole text; empty if it could.
     """

@@ -28,7 +28,6 @@ class Translation:
         text: The best output, detokenized; empty for an empty input, the input itself where it has no letters.
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
-        tokens: Its pieces.
         ids: Their numbers; None where nothing was searched for or the text had to be split.
         alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
             drawn.
@@ -78,7 +77,6 @@ class Job:
     """A text on its way to its translation.
 
     Attributes:
-        text: The text as it was given.
         masked: The cleaned text, with symbols for its placeholders.
         parts: What is searched for; none in a blank text, nor in one without letters where the corpus keeps it.
         looped, repaired, constrained: See `Translation`.
@@ -146,7 +144,6 @@ class Part:
     Attributes:
         key: The number of its line and its own: what a sample depends on.
         text: The source, with symbols for its placeholders.
-        ids: The pieces of the source.
         prefix: The pieces that the output begins with.
         max_length: Most pieces of the output, eos included.
         terms: The translations of a glossary's terms in it.

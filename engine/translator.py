@@ -47,10 +47,7 @@ class Translator(FromRun):
     """Translates text with a trained model.
 
     Args:
-        model: In evaluation mode.
-        tokenizer: The one it was trained with.
         decoding: Defaults of the search.
-        facts: What the training pairs are like.
         warn: Receives a sentence when a text had to be cut inside a sentence.
     """
 

@@ -31,7 +31,6 @@ class TestResult:
     """What `tfm evaluate` prints.
 
     Attributes:
-        outputs: The translations.
         confidences, chrf: Of each sentence: `Translation.confidence`, and chrF.
         groups: Scores by the length of the source.
         loss, ppl: Of each sentence's first reference, without label smoothing.

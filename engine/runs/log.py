@@ -26,8 +26,6 @@ class RunLog:
     """Keeps account of a run.
 
     Args:
-        run: Its directory.
-        config: For the cadence, and for names in the picture.
         started: Monotonic time from which `timing.jsonl` counts.
         counted: What the loss is a mean over.
     """

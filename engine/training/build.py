@@ -79,11 +79,7 @@ def fixed_parts(settings: RunConfig) -> int | None:
 
 
 def check_machine(settings: RunConfig) -> None:
-    """Refuses settings that do not suit the machine.
-
-    Raises:
-        UsageError: They do not.
-    """
+    """Refuses settings that do not suit the machine."""
     architecture, purpose = settings.model.architecture, purpose_of(settings)
     if architecture != "encoder_decoder" and settings.tokenizer.separate:
         raise UsageError(f"a model of {architecture} has one vocabulary; leave tokenizer.separate out")
@@ -97,11 +93,7 @@ def check_machine(settings: RunConfig) -> None:
 
 
 def check_vocabulary(settings: RunConfig, tokenizer: Tokenizer) -> None:
-    """Refuses a tokenizer of two vocabularies where the machine has one.
-
-    Raises:
-        UsageError: It has two.
-    """
+    """Refuses a tokenizer of two vocabularies where the machine has one."""
     if settings.model.architecture != "encoder_decoder" and not tokenizer.joint:
         raise UsageError(
             f"a model of {settings.model.architecture} has one vocabulary, and this tokenizer has two; make one without"
@@ -207,13 +199,7 @@ def build_trainer(
     group: Group,
     progress: Progress,
 ) -> Trainer:
-    """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet.
-
-    Args:
-        dtype: Precision of activations and matrix products.
-        muon_dtype: Precision of Muon's matrix products.
-        parts: Micro-batches into which each batch is cut.
-    """
+    """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet."""
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)
     dropout = subword_dropout(tokenizer, config, description.model_config())

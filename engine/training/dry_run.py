@@ -36,9 +36,6 @@ def dry_run(
     """Says what a run would be and what it would take: starts it, makes a few updates and a validation, and stops.
 
     The vocabulary, the tokenised data and what was measured stay in the directory, for the run itself.
-
-    Returns:
-        Lines for people.
     """
     if started_by_torchrun() is not None:
         raise UsageError("a dry run is made by one command: say --dry-run without torchrun")

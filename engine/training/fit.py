@@ -141,7 +141,6 @@ def save(run: Run) -> None:
 
     Raises:
         EnvironmentFault: It cannot be written. Says which checkpoint is safe.
-        TrainingDiverged: A number in it is not finite.
     """
     state = RunState(run.progress, run.plan.max_steps, run.data.identity, run.environment()).as_json()
     target = run.directory.checkpoint_path(run.progress.step)

@@ -30,11 +30,6 @@ class Start:
     """All that a follower needs to stand where the leader stands. It travels as JSON and safetensors.
 
     Attributes:
-        config: Of the training.
-        description: Of the model.
-        progress: Where training stands.
-        device: Kind of device.
-        precision, muon_precision: Of activations, and of Muon's products.
         parts: Micro-batches into which each batch is cut.
         tokenizer, train_store: Directories, which all processes see.
         weights, optimizer: Tensors by name, on the CPU.

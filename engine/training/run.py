@@ -38,10 +38,6 @@ class Run:
     """A training under way.
 
     Attributes:
-        directory: Its run directory, locked.
-        setup: What it is computed with.
-        plan: How many updates it has.
-        ranks: The processes that share an update.
         saved: The checkpoint that it goes on from, if there is one.
         moved: What to say if its directory has got another name.
     """

@@ -32,9 +32,6 @@ class Setup:
     """What a run is computed with.
 
     Attributes:
-        precision: Of activations and of the products of layers and loss.
-        muon_precision: Of Muon's products.
-        division: Processes, their threads, and parts of each batch.
         device: For which it was settled: `cpu`, `cuda` or `mps`.
         processor: On which it was settled.
         rates: GFLOP/s that were measured to choose precisions, by what was multiplied; none where nothing was.

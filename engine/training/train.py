@@ -37,7 +37,6 @@ class TrainingResult:
     """How a run ended.
 
     Attributes:
-        step: Its last step.
         best_step, best_score: Where validation scored highest.
         stopped_early: Validation had stopped improving.
         use: What to do with the model.
@@ -73,7 +72,6 @@ def train(
     """Trains a model into a run directory, or continues the run that is there.
 
     Args:
-        run: The directory.
         interrupts: Entered; asked for Ctrl-C and SIGTERM.
         tokenizer: A tokenizer directory, instead of building one.
         init_from: A run whose best weights to start from; it brings its tokenizer.

@@ -25,8 +25,6 @@ class Division:
     """Who computes what of an update.
 
     Attributes:
-        ranks: Processes.
-        threads: Threads that each of them computes with.
         parts: Parts into which each batch is cut.
     """
 
