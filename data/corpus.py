@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -10,14 +11,9 @@ from typing import Generic, TypeVar
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
-from .formats import SUFFIXES, refuse_known_format, suffix_of
-from .formats.arrow import ARROW, DISK, HUB, PARQUET, parse_hub_spec
+from .formats import MODULES, PREFIX, SUFFIXES, parse_hub_spec, refuse_known_format, suffix_of
 from .formats.format import Corpus, Format, Pair
-from .formats.gettext import MO, PO
-from .formats.tables import CSV, JSONL, TSV
 from .formats.text import TOY_LANGUAGE, open_text, open_two_files
-from .formats.tmx import TMX
-from .formats.xliff import XLIFF
 
 __all__ = [
     "Corpus",
@@ -31,8 +27,6 @@ __all__ = [
     "replay_corpus",
 ]
 
-FORMATS: tuple[Format, ...] = (HUB, DISK, TOY_LANGUAGE, TSV, CSV, JSONL, PARQUET, ARROW, TMX, XLIFF, PO, MO)
-"""All formats of a SPEC. The first one that fits is taken."""
 MIXED_IN = 10_000
 """At least this many older pairs are mixed in."""
 MAX_TIMES = 1_000
@@ -144,11 +138,20 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
 
 
 def format_of(spec: str) -> Format:
-    """The format of a SPEC."""
-    for known in FORMATS:
-        if known.fits(spec):
-            return known
-    others = [f"or {known.notation}" for known in FORMATS if not known.is_file]
+    """The format of a SPEC. What reads it is imported now: no training waits for the formats that it does not read."""
+    if spec.startswith(PREFIX) or Path(spec).is_dir():
+        from .formats.arrow import DISK, HUB
+
+        for known in (HUB, DISK):
+            if known.fits(spec):
+                return known
+    if TOY_LANGUAGE.fits(spec):
+        return TOY_LANGUAGE
+    if (suffix := suffix_of(Path(spec))) in MODULES:
+        return import_module(f".formats.{MODULES[suffix]}", __package__).FORMATS[suffix]
+    from .formats.arrow import DISK, HUB
+
+    others = [f"or {known.notation}" for known in (HUB, DISK, TOY_LANGUAGE)]
     raise UsageError(
         f"cannot tell the format of {spec}: name a file that ends in {', '.join([*sorted(SUFFIXES), *others])};"
         " for two text files use --src and --tgt"
@@ -158,10 +161,10 @@ def format_of(spec: str) -> Format:
 def spec_path(spec: str) -> Path | None:
     """The file or folder on this machine that a SPEC names; None for `toy` and what comes from the hub."""
     name, _ = _weighted(spec)
-    if HUB.fits(name):
+    if name.startswith(PREFIX):
         folder = Path(parse_hub_spec(name)[0])
         return folder if folder.exists() else None
-    return None if TOY_LANGUAGE.fits(name) and not DISK.fits(name) else Path(name)
+    return None if TOY_LANGUAGE.fits(name) and not Path(name).is_dir() else Path(name)
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:

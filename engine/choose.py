@@ -13,7 +13,7 @@ from ..configs.loader import parse_assignment
 from ..configs.recipe import recipe
 from ..data.config import DataConfig
 from ..data.corpus import open_corpus
-from ..data.formats.arrow import parse_hub_spec
+from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..data.size import CorpusSize, measure
 from ..seq2seq.training.schedule import warmup_fits

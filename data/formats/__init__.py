@@ -1,13 +1,29 @@
-"""Formats of parallel text: a few modules of formats that are alike. `data.corpus` has the table of all."""
+"""Formats of parallel text: a few modules of formats that are alike. Each has a table `FORMATS` of its suffixes."""
 
 from pathlib import Path
 
 from ...system.compression import COMPRESSIONS
 from ...system.errors import DataError
 
-_XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
-SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow", ".tmx", *_XLIFF, ".po", ".mo")
-"""Suffixes of the files that can be read: said here, so that a refusal of one need not load how all are read."""
+MODULES = {
+    ".tsv": "tables",
+    ".csv": "tables",
+    ".jsonl": "tables",
+    ".parquet": "arrow",
+    ".arrow": "arrow",
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".sdlxliff": "xliff",
+    ".mqxliff": "xliff",
+    ".po": "gettext",
+    ".mo": "gettext",
+}
+"""The module that reads the files of each suffix. It is imported when such a file is opened."""
+SUFFIXES = tuple(MODULES)
+"""Suffixes of the files that can be read."""
+PREFIX = "hf:"
+"""What names a data set of the hub."""
 
 NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
     ".srt",
@@ -44,3 +60,20 @@ def suffix_of(path: Path) -> str:
     """The suffix that says what is in a file, in small letters: `.tsv` of `pairs.TSV.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSIONS]
     return suffixes[-1] if suffixes else ""
+
+
+def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
+    """Splits `hf:NAME[/SUBSET][:SPLIT][@REVISION]` into name, subset, split and revision.
+
+    A hub name is `owner/name` or an old one-word name; a third component is the subset. A path to a local directory
+    (one that starts with `.` or `/`, or exists) is taken whole.
+    """
+    rest = spec.removeprefix(PREFIX)
+    if Path(rest).exists():
+        return rest, None, None, None
+    rest, _, revision = rest.partition("@")
+    rest, _, split = rest.partition(":")  # at the first colon: a split can be a slice, `train[:1000]`
+    name, subset = rest, None
+    if not rest.startswith((".", "/")) and not Path(rest).exists() and rest.count("/") == 2:
+        name, _, subset = rest.rpartition("/")
+    return name, subset, split or None, revision or None

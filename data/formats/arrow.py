@@ -10,10 +10,10 @@ from ...system.errors import DataError, UsageError
 from ...system.files import sha256_bytes
 from ..config import DataConfig
 from ..reading import hash_file
+from . import PREFIX, parse_hub_spec
 from .columns import record_pairs
 from .format import Corpus, Format, Stamp, file_format, first_line, identity_of
 
-PREFIX = "hf:"
 _MARKS = ("dataset_info.json", "dataset_dict.json")
 """Files that such a folder has: of one table, of several with names."""
 _SPLITS = {"train": ("train",), "dev": ("validation", "dev", "valid"), "test": ("test",)}
@@ -60,6 +60,7 @@ def _table(suffix: str, load: Callable[[str], Any], count: Callable[[str], int])
 
 ARROW = _table(".arrow", _arrow_table, lambda name: len(_arrow_table(name)))
 PARQUET = _table(".parquet", _parquet_table, _parquet_count)
+FORMATS = {".arrow": ARROW, ".parquet": PARQUET}
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -114,20 +115,3 @@ def _open_hub(spec: str, config: DataConfig, split: str) -> Corpus:
 
 
 HUB = Format(f"{PREFIX}NAME", lambda spec: spec.startswith(PREFIX), _open_hub)
-
-
-def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
-    """Splits `hf:NAME[/SUBSET][:SPLIT][@REVISION]` into name, subset, split and revision.
-
-    A hub name is `owner/name` or an old one-word name; a third component is the subset. A path to a local directory
-    (one that starts with `.` or `/`, or exists) is taken whole.
-    """
-    rest = spec.removeprefix(PREFIX)
-    if Path(rest).exists():
-        return rest, None, None, None
-    rest, _, revision = rest.partition("@")
-    rest, _, split = rest.partition(":")  # at the first colon: a split can be a slice, `train[:1000]`
-    name, subset = rest, None
-    if not rest.startswith((".", "/")) and not Path(rest).exists() and rest.count("/") == 2:
-        name, _, subset = rest.rpartition("/")
-    return name, subset, split or None, revision or None

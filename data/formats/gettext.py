@@ -94,3 +94,4 @@ def _pairs(message: Any, forms: tuple[int, int]) -> list[Pair]:
 
 PO = file_format((".po",), read_po, incomplete=True)
 MO = file_format((".mo",), read_mo, incomplete=True)
+FORMATS = {".po": PO, ".mo": MO}

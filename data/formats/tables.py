@@ -153,3 +153,4 @@ def json_record(place: str, line: str) -> dict[str, Any] | None:
 
 
 JSONL = file_format((".jsonl",), _read_jsonl, lambda path, _: count_lines(path))
+FORMATS = {".tsv": TSV, ".csv": CSV, ".jsonl": JSONL}

@@ -73,3 +73,4 @@ def languages_of(path: Path, codes: list[str], header: str) -> Languages:
 
 
 TMX = file_format((".tmx",), read, incomplete=True)
+FORMATS = {".tmx": TMX}

@@ -103,3 +103,4 @@ def _by_mark(element: Any) -> dict[str, str]:
 
 
 XLIFF = file_format((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)
+FORMATS = dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), XLIFF)

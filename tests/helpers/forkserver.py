@@ -347,6 +347,7 @@ def _main() -> None:
         "tfm.configs.loader",
         "tfm.data.store",
         "tfm.seq2seq.decoding",
+        "tfm.engine.runs.log",
         "tfm.engine.training.train",
         "tqdm",
     ):

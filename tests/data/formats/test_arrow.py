@@ -11,7 +11,7 @@ from helpers.tables import LANGUAGES, PAIRS, jsonl, pairs_of, table
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import dev_corpus, open_spec
-from tfm.data.formats.arrow import parse_hub_spec
+from tfm.data.formats import parse_hub_spec
 from tfm.system.errors import DataError, UsageError
 
 Write = Callable[[str, str | bytes], Path]
