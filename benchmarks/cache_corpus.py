@@ -17,7 +17,7 @@ def main() -> None:
     from tfm.configs import load_config, parse_config
     from tfm.engine.runs.directory import RunDirectory
     from tfm.engine.training.prepare import prepare_data
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     settings = parse_config(load_config(str(options.config)))
     figures: dict[str, float] = {}

@@ -240,7 +240,7 @@ def prepare_cores(options: Options, files: Files) -> Path:
     from tfm.configs.loader import parse_assignment
     from tfm.engine.runs.directory import RunDirectory
     from tfm.engine.training.prepare import prepare_data
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     folder = options.work / "cores"
     shutil.rmtree(folder, ignore_errors=True)

@@ -28,11 +28,11 @@ from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
 from tfm.engine.runs.weights import count_parameters
 from tfm.engine.training.build import StoreBatches
+from tfm.engine.training.language_model import bytes_read
 from tfm.engine.training.prepare import prepare_data
-from tfm.engine.training.validation import bytes_read
 from tfm.seq2seq.training.batch import Group, MicroBatches
 from tfm.seq2seq.training.progress import Progress
-from tfm.system.console import Console
+from tfm.system.reporter import Console
 
 CPU = torch.device("cpu")
 LOG_EVERY = 50

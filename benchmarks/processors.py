@@ -128,7 +128,7 @@ def processes_table() -> str:
 
     from tfm.configs import load_config, parse_config
     from tfm.engine.training.precision import layer_matrices
-    from tfm.engine.workers.division import divide, part_overhead
+    from tfm.engine.training.setup import divide, part_overhead
     from tfm.seq2seq.model import Transformer
 
     rows: list[list[str]] = []

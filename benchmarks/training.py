@@ -100,7 +100,7 @@ def prepare(files: Files, size: str, tokens: int, folder: Path) -> Prepared:
     from tfm.data.batching import BatchSource
     from tfm.engine.runs.directory import RunDirectory
     from tfm.engine.training.prepare import prepare_data
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

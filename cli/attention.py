@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..engine.guard import Place, Writes, file_places
+from ..engine.guard import Place, file_places
 from ..system.compression import compression_of
 from ..system.errors import UsageError
 from ..system.files import OutputFile, json_line, make_directory, replace_file
@@ -24,14 +24,11 @@ def pictures_of(path: Path) -> Path:
     return (path if compression_of(path) is None else path.with_suffix("")).with_suffix("")
 
 
-def _places(path: Path, given: object) -> Iterator[Place]:
-    del given
+def attention_places(path: Path) -> Iterator[Place]:
+    """The files that are written: one of its own name, and pictures in a folder beside it."""
     yield from file_places(path)
     yield Place(pictures_of(path))
     yield Place(pictures_of(path), f"{_PICTURE}*")
-
-
-WRITES_ATTENTION = Writes(_places)
 
 
 class AttentionFile:
@@ -62,18 +59,15 @@ def _rounded(shares: list[list[list[float]]]) -> list[list[list[float]]]:
 
 
 @contextmanager
-def attention_file(path: Path | None, translator: "Translator") -> Iterator[AttentionFile | None]:
-    """The file to write attention to, if it is wanted."""
-    if path is None:
-        yield None
-        return
+def attention_file(path: Path, translator: "Translator") -> Iterator[AttentionFile]:
+    """The file to write attention to."""
     pictures = pictures_of(path)
     make_directory(pictures)
     with OutputFile(path) as stream:
         yield AttentionFile(stream, pictures, translator)
 
 
-def check_attention(path: Path | None) -> None:
+def check_attention(path: Path) -> None:
     """Refuses a file without a suffix: the folder of pictures would have its name."""
-    if path is not None and not path.suffix:
+    if not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")

@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ..system.console import Console
 from ..system.errors import ModelError
+from ..system.reporter import Console
 from .options import Checkpoint, Data, Debug, Device, Json, Run, Src, SrcColumn, Tgt, TgtColumn, named_columns
 from .startup import importing
 

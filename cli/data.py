@@ -11,9 +11,9 @@ import typer
 
 from ..data.config import DataConfig
 from ..engine.guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
-from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
+from ..system.reporter import Console
 from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def data(
     tfm data --data pairs.tsv --dev test.tsv --report faults.tsv --clean cleaned
     """
     del debug
-    from ..data.alignment import sample_rows, swap_remark
     from ..data.audit import audit
     from ..data.corpus import dev_corpus, open_corpus
+    from ..data.facts import sample_rows, swap_remark
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}

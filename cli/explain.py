@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ..engine.guard import WRITES_FILE
-from ..system.console import Console
 from ..system.errors import UsageError
 from ..system.files import OutputFile
+from ..system.reporter import Console
 from .options import Checkpoint, Debug, Device, Run
 from .startup import importing
 

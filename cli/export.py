@@ -7,8 +7,8 @@ import typer
 
 from ..engine.exportable import QUANTIZATIONS
 from ..engine.guard import READS_DATA_OF_RUN, WRITES_FOLDER
-from ..system.console import Console
 from ..system.errors import UsageError
+from ..system.reporter import Console
 from .options import Checkpoint, Debug, Run
 from .startup import importing
 

@@ -9,9 +9,9 @@ import typer
 
 from ..data.reading import MAX_LINE_BYTES
 from ..engine.guard import READS_FILE, WRITES_FILE
-from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, json_line
+from ..system.reporter import Console
 from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP, make_sample
 from .startup import importing
 

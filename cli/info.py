@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..system.console import Console, visible
+from ..system.reporter import Console, visible
 from .options import Debug, Json, Run
 from .startup import importing
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
-from ..system.console import Console
 from ..system.errors import UsageError
+from ..system.reporter import Console
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""

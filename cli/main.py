@@ -8,9 +8,9 @@ import sys
 from typing import Any, NoReturn
 
 from ..seq2seq.out_of_memory import is_out_of_memory
-from ..system.console import visible
 from ..system.errors import Interrupted, TfmError
 from ..system.interrupts import Interrupts
+from ..system.reporter import visible
 from .app import EXIT_USAGE, app
 from .startup import discard_stdout, leave_at_once, leave_garbage, set_up_libraries, set_up_streams
 

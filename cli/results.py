@@ -12,9 +12,9 @@ from ..data.formats import refuse_known_format
 from ..data.reading import read_lines
 from ..engine.evaluation.reading import TestSet
 from ..engine.evaluation.scores import compare, score, sentence_chrf
-from ..system.console import Console
 from ..system.errors import DataError
 from ..system.files import OutputFile, json_line
+from ..system.reporter import Console
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -283,8 +283,7 @@ def score_given(asked: Asked, run: Path, *, checkpoint: str, device: str) -> Non
     console.say(f"scoring {len(sources):,} pairs with {run}")
     with importing():
         from ..engine.device import keep_freed_memory
-        from ..engine.evaluation.forced import force, set_loss
-        from ..engine.evaluation.loss import in_figures
+        from ..engine.evaluation.loss import force, in_figures, set_loss
         from ..engine.translator import Translator
 
     keep_freed_memory()

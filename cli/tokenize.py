@@ -11,8 +11,8 @@ import typer
 
 from ..data.reading import Controls
 from ..engine.guard import WRITES_FOLDER
-from ..system.console import Console
 from ..system.errors import UsageError
+from ..system.reporter import Console
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from ..engine.guard import (
     WRITES_RUN,
     guard_training,
 )
-from ..system.console import Console
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
+from ..system.reporter import Console
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
 from .startup import importing
 

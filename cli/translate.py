@@ -1,21 +1,21 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.guard import READS_FILE, WRITES_FILE
+from ..engine.guard import READS_FILE, WRITES_FILE, Place, Writes
 from ..seq2seq.decoding.config import check_n_best
-from ..system.console import Console
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, is_stream
-from .attention import WRITES_ATTENTION
+from ..system.reporter import Console
 from .options import (
     BeamSize,
     Checkpoint,
@@ -40,8 +40,37 @@ from .options import (
 from .startup import importing
 
 if TYPE_CHECKING:
+    from ..data.glossary import Glossary
     from ..engine.documents.document import Document
-    from ..engine.translator import Translation
+    from ..engine.translator import Translation, Translator
+    from .attention import AttentionFile
+
+
+def _load_glossary(path: Path | None) -> "Glossary | None":
+    if path is None:
+        return None
+    from ..data.glossary import Glossary
+
+    return Glossary.load(path)
+
+
+def _attention_file(path: Path | None, translator: "Translator") -> "AbstractContextManager[AttentionFile | None]":
+    """The file to write attention to, if it is wanted."""
+    if path is None:
+        return nullcontext()
+    from .attention import attention_file
+
+    return attention_file(path, translator)
+
+
+def _attention_places(path: Path, given: Any) -> "Iterable[Place]":
+    del given
+    from .attention import attention_places
+
+    return attention_places(path)
+
+
+WRITES_ATTENTION = Writes(_attention_places)
 
 
 def translate(
@@ -103,9 +132,7 @@ def translate(
     tfm translate --input app.po --output app.de.po
     """
     del debug
-    from ..data.glossary import Glossary
     from ..engine.runs.find import find_run
-    from .attention import attention_file, check_attention
     from .lines import line_chunks, write_results
     from .translations import Faults, as_json, translate_document, work_of, write_file
 
@@ -118,8 +145,11 @@ def translate(
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_search_flags(sample, drawing, searching, n_best, glossary)
     sampling = make_sample(drawing, n_best) if sample else None
-    terms = Glossary.load(glossary) if glossary else None
-    check_attention(attention)
+    terms = _load_glossary(glossary)
+    if attention:
+        from .attention import check_attention
+
+        check_attention(attention)
     columns = data_settings(src_column, tgt_column)
     document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
     if document is not None:
@@ -155,7 +185,7 @@ def translate(
             maps.add(texts, found, first_line)
         return [as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-    with attention_file(attention, translator) as maps:
+    with _attention_file(attention, translator) as maps:
         # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
         if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there

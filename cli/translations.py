@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..data.placeholders import Differences, in_short
 from ..data.reading import count_lines
 from ..seq2seq.decoding.config import CHUNK_TEXTS
-from ..system.console import Console
 from ..system.errors import Interrupted
 from ..system.files import BinaryOutputFile, ResumedFile, json_line, sha256_bytes, sha256_file
+from ..system.reporter import Console
 from .lines import line_chunks, write_results
 
 if TYPE_CHECKING:

@@ -5,15 +5,18 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from ..data.config import DataConfig, TokenizerConfig
+from ..seq2seq.decoding.config import DecodingConfig
+from ..seq2seq.model.config import ModelConfig
+from ..seq2seq.training.config import TrainingConfig
 from ..system.errors import ModelError, UsageError
 from ..system.untrusted import read_plain
-from .run import RunConfig
 
 _MAX_CONFIG_BYTES = 64_000
 _MOST_PROBLEMS = 10
@@ -23,6 +26,19 @@ _LONGEST_VALUE = 60
 _DEEPEST = 20
 """The largest depth of brackets in brackets; a configuration needs one."""
 Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that `tfm train` needs to know but a vocabulary or weights to begin with: a run's `config.yaml`."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
 
 def preset_names() -> list[str]:

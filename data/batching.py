@@ -5,13 +5,16 @@ batches that an uninterrupted one would have seen.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from .store import Ids, TokenStore
-from .subword_dropout import SubwordDropout
 from .tokenizer import BOS_ID, EOS_ID
+
+if TYPE_CHECKING:
+    from .subword_dropout import SubwordDropout
 
 RowNumbers = npt.NDArray[np.uint32]
 Row = tuple[list[int], list[int]]
@@ -124,7 +127,7 @@ class BatchSource:
         max_tokens: int,
         seed: int,
         group: int = 1,
-        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+        subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
     ) -> None:
         self._store = store
         self._max_tokens = max_tokens

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from ..system.errors import DataError
 from .cleaning import clean
 from .formats import refuse_known_format, suffix_of
 from .reading import read_lines
-from .words import find_terms
+from .words import find_terms, folded
 
 _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
 """What the first two columns are called in a line that names them."""
@@ -29,7 +28,7 @@ class Glossary:
         """Translations by term, by the folded term."""
         for term, translation in entries:
             term = clean(term)
-            self._entries.setdefault(_folded(term), {})[term] = clean(translation)
+            self._entries.setdefault(folded(term), {})[term] = clean(translation)
         self._longest = max(map(len, self._entries), default=0)
 
     def __len__(self) -> int:
@@ -68,31 +67,9 @@ class Glossary:
 
     def _translation(self, part: str) -> str | None:
         """Of a term as it stands in a text."""
-        terms = self._entries.get(_folded(part), {})
+        terms = self._entries.get(folded(part), {})
         fitting = (term for term in terms if part == term.upper() or term == term.lower())
         return terms.get(part if part in terms else next(fitting, ""))
-
-
-def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
-    """Of the translations of terms, those that a text lacks, each as often as it does. Letter case does not matter.
-
-    They are found as terms are: as whole words, without another ending, and none inside another.
-    """
-    folded = {_folded(clean(term)) for term in wanted}
-    found = find_terms(clean(translation), lambda part: _folded(part) in folded, max(map(len, folded), default=0))
-    there = Counter(map(_folded, found))
-    lacking: list[str] = []
-    for term in wanted:
-        key = _folded(clean(term))
-        if not there[key]:
-            lacking.append(term)
-        there[key] -= there[key] > 0
-    return tuple(lacking)
-
-
-def _folded(text: str) -> str:
-    """A text without the difference between small letters and capitals, those of Turkish i included."""
-    return text.casefold().replace("i\u0307", "i")
 
 
 def _rows(path: Path, is_csv: bool) -> Iterator[tuple[int, list[str]]]:

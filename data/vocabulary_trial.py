@@ -9,12 +9,15 @@ import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sentencepiece
 
 from ..system.errors import EnvironmentFault, ModelError
 from ..system.files import make_directory, sha256_bytes, write_file
-from ..system.processes import Child, Ending
+
+if TYPE_CHECKING:
+    from ..system.processes import Ending
 
 MOST_SECONDS = 30.0
 """The longest that a trial may take on a busy machine; its processor time has a lower limit."""
@@ -28,6 +31,8 @@ def try_vocabulary(model: bytes, path: Path) -> None:
     """
     if _is_known(_mark(model)):
         return
+    from ..system.processes import Child  # nobody whose vocabulary is known waits for this
+
     with Child(f"{__package__}.vocabulary_trial_worker", purpose="to try a vocabulary in") as child:
         with contextlib.suppress(OSError):  # it has ended: why is asked next
             child.stdin.write(model)
@@ -38,7 +43,7 @@ def try_vocabulary(model: bytes, path: Path) -> None:
     remember_vocabulary(model)
 
 
-def _complaint(ending: Ending | None) -> str:
+def _complaint(ending: "Ending | None") -> str:
     """What is wrong with a vocabulary, by the end of the process that opened it; empty if nothing is."""
     if ending is None:
         return "SentencePiece takes too long to open it"

@@ -10,9 +10,12 @@
 """  # noqa: RUF002
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import regex
+
+from .cleaning import clean
 
 UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
 """A letter of a script without spaces, for the library `regex`. SA are the scripts of South East Asia, for which line
@@ -80,3 +83,25 @@ def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[
             taken[start:end] = b"\1" * (end - start)
             chosen.append((start, end))
     return [text[start:end] for start, end in sorted(chosen)]
+
+
+def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
+    """Of the translations of terms, those that a text lacks, each as often as it does. Letter case does not matter.
+
+    They are found as terms are: as whole words, without another ending, and none inside another.
+    """
+    keys = {folded(clean(term)) for term in wanted}
+    found = find_terms(clean(translation), lambda part: folded(part) in keys, max(map(len, keys), default=0))
+    there = Counter(map(folded, found))
+    lacking: list[str] = []
+    for term in wanted:
+        key = folded(clean(term))
+        if not there[key]:
+            lacking.append(term)
+        there[key] -= there[key] > 0
+    return tuple(lacking)
+
+
+def folded(text: str) -> str:
+    """A text without the difference between small letters and capitals, those of Turkish i included."""
+    return text.casefold().replace("i\u0307", "i")

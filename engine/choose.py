@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import RunConfig, load_config, merge, parse_config, preset_names
-from ..configs.fine_tuning import fine_tuning
 from ..configs.loader import parse_assignment
-from ..configs.recipe import recipe
+from ..configs.recipe import fine_tuning, recipe
 from ..data.config import DataConfig
 from ..data.corpus import open_corpus
 from ..data.formats import parse_hub_spec

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.glossary import Glossary
 from ..data.sentences import check_texts
-from ..system.console import Console
 from ..system.errors import UsageError
+from ..system.reporter import Console
 from .evaluation.reading import read_test_set
 from .guard import guard_training
 from .runs.find import find_run

@@ -11,9 +11,9 @@ from ..data.sentences import check_texts
 from ..data.tokenizer import EOS_ID, Tokenizer
 from ..seq2seq.model.encoder_only import EncoderOnly
 from ..seq2seq.model.masks import pad
+from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun, say_nothing
-from .threads import by_length, in_batches
 
 Vectors = npt.NDArray[np.float32]
 

@@ -15,9 +15,9 @@ from ..seq2seq.decoding.sampling import Sample
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
 from ..system.errors import UsageError
+from .device import in_batches
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun
-from .threads import in_batches
 
 MAX_BATCH_ROWS = 128
 """Texts that are continued together at most."""

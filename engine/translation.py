@@ -5,15 +5,18 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..data.cleaning import clean
 from ..data.facts import CorpusFacts, differences_in_numbers, is_loop
-from ..data.glossary import missed
 from ..data.placeholders import NO_DIFFERENCES, Differences, Masked, differences
 from ..data.sentences import join_texts
 from ..data.tokenizer import PLACEHOLDER_IDS, Tokenizer
-from ..seq2seq.decoding.phrases import Phrase
+from ..data.words import missed
 from ..seq2seq.decoding.search import Hypothesis
+
+if TYPE_CHECKING:
+    from ..seq2seq.decoding.phrases import Phrase
 
 MARGIN = 0.2
 """Nats for each token that a second output may be less likely. Measured on 700 validation sentences of 2,000 pairs of
@@ -158,7 +161,7 @@ class Part:
     prefix: list[int]
     max_length: int
     terms: list[str] = field(default_factory=list)
-    phrases: tuple[Phrase, ...] = ()
+    phrases: "tuple[Phrase, ...]" = ()
     found: list[Hypothesis] = field(default_factory=list)
 
     @property

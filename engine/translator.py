@@ -9,33 +9,35 @@ evaluation, documents and the comparison with an export take it.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from ..data.cleaning import clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
-from ..data.glossary import Glossary
 from ..data.placeholders import SYMBOLS, has_words
 from ..data.sentences import check_texts, split_text
 from ..data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
-from ..seq2seq.decoding.constrained import ConstrainedBeam
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.greedy import Greedy
-from ..seq2seq.decoding.phrases import Phrase
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
 from ..seq2seq.model.encoder_decoder import Transformer
 from ..seq2seq.model.masks import pad
 from ..system.errors import DataError
+from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun, say_nothing
-from .spelling import Speller
-from .threads import by_length, in_batches
 from .translation import Job, Part, Translation
+
+if TYPE_CHECKING:
+    from ..data.glossary import Glossary
+    from ..seq2seq.decoding.constrained import ConstrainedBeam
+    from ..seq2seq.decoding.phrases import Phrase
+    from .spelling import Speller
 
 MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the rows of a search, that are searched together at most."""
@@ -69,7 +71,6 @@ class Translator(FromRun):
         self.warn = warn
         self.device = next(model.parameters()).device
         self._model = arrange(model, tokenizer.tgt.forbidden_ids())
-        self._speller = Speller(tokenizer.tgt)
         self._max_source = model.config.max_seq_len - 1  # eos takes one place
 
     @classmethod
@@ -101,7 +102,7 @@ class Translator(FromRun):
         search: Search | None = None,
         prefixes: Sequence[str] | str | None = None,
         first_line: int = 0,
-        glossary: Glossary | None = None,
+        glossary: "Glossary | None" = None,
         repair: bool | None = None,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
@@ -154,7 +155,7 @@ class Translator(FromRun):
         kinds = self.tokenizer.placeholders.expected
         return bool(cleaned) and (has_words(cleaned, kinds) or not self.facts.keeps_letterless)
 
-    def _job(self, text: str, line: int, prefix: list[int], glossary: Glossary | None) -> Job:
+    def _job(self, text: str, line: int, prefix: list[int], glossary: "Glossary | None") -> Job:
         cleaned, encode = clean(text), self.tokenizer.src.encode
         job = Job(text, self.tokenizer.mask(cleaned), self.tokenizer, self.facts)
         if not self._takes_search(cleaned):
@@ -170,13 +171,19 @@ class Translator(FromRun):
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
 
-    def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: Sequence[Phrase] = ()) -> int:
+    def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: "Sequence[Phrase]" = ()) -> int:
         """Most pieces of an output, eos included: a prefix, phrases and eos always have room."""
         longest = self.model.config.max_seq_len
         limit = self.decoding.max_decode_len(len(source), longest)
         return max(min(limit + sum(phrase.longest for phrase in phrases), longest), len(prefix) + 1)
 
     # --- once more ---
+
+    @cached_property
+    def _speller(self) -> "Speller":
+        from .spelling import Speller  # most translations have nothing that must be written
+
+        return Speller(self.tokenizer.tgt)
 
     def _write_terms(self, parts: list[Part], search: Search) -> None:
         """Where a free output lacks a term, takes one that has it."""
@@ -249,15 +256,17 @@ class Translator(FromRun):
 
         return search(step, self._model.encode(src), task)
 
-    def _constrained(self, search: Search) -> ConstrainedBeam:
+    def _constrained(self, search: Search) -> "ConstrainedBeam":
         """A search like another one for outputs that must contain something."""
+        from ..seq2seq.decoding.constrained import ConstrainedBeam
+
         alike = search
         if not isinstance(alike, Beam):
             once = search.no_repeat_ngram_size if isinstance(search, Greedy) else 0
             alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
         return ConstrainedBeam(alike, tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ())
 
-    def _terms(self, terms: list[str]) -> tuple[Phrase, ...]:
+    def _terms(self, terms: list[str]) -> "tuple[Phrase, ...]":
         """What terms become; nothing where that is longer than the model writes."""
         phrases = tuple(filter(None, map(self._speller.term, terms)))
         return phrases if sum(one.longest for one in phrases) < self.model.config.max_seq_len // 2 else ()

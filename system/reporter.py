@@ -1,6 +1,9 @@
-"""What training tells its user. The command line prints it; a program may do what it likes."""
+"""What tfm tells its user: messages and progress. `Console` prints them on stderr; a program may do what it likes."""
 
-from typing import Protocol
+import contextlib
+import sys
+import time
+from typing import Any, Protocol
 
 
 class Progressing(Protocol):
@@ -60,3 +63,83 @@ class Quiet:
 
     def close(self) -> None:
         """The work is over."""
+
+
+_PLAIN_INTERVAL = 30.0
+"""Seconds between two lines of progress where stderr is not a terminal."""
+
+
+def visible(text: str) -> str:
+    """A text as a terminal may show it: whatever could move its cursor or change its colours is spelt out."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+class Bar:
+    """Progress of one long piece of work: a tqdm bar on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, console: "Console", description: str, total: int | None, unit: str, done: int) -> None:
+        self._console = console
+        self._description, self._total, self._unit = description, total, unit
+        self._began, self._done_before = time.monotonic(), done
+        self._last_line = self._began
+        self._tqdm: Any = None
+        if console.terminal:
+            from tqdm import tqdm
+
+            self._tqdm = tqdm(total=total, desc=description, unit=unit, initial=done, file=sys.stderr, leave=False)
+
+    def update(self, done: int, note: str = "", total: int | None = None) -> None:
+        """So much is done, counted from the start."""
+        self._total = total or self._total
+        if self._tqdm is not None:
+            self._tqdm.total = self._total
+            if note:
+                self._tqdm.set_postfix_str(note, refresh=False)
+            self._tqdm.update(done - self._tqdm.n)
+        elif time.monotonic() - self._last_line > _PLAIN_INTERVAL:
+            self._last_line = time.monotonic()
+            of = f" of {self._total:,}" if self._total else ""
+            notes = "".join(f", {one}" for one in (note, self._time_left(done)) if one)
+            self._console.say(f"{self._description}: {self._unit} {done:,}{of}{notes}")
+
+    def _time_left(self, done: int) -> str:
+        """What the rest takes at the speed so far, in words."""
+        newly_done = done - self._done_before
+        if not self._total or newly_done <= 0:
+            return ""
+        seconds = (self._total - done) * (time.monotonic() - self._began) / newly_done
+        return f"{in_words(seconds)} left"
+
+    def close(self) -> None:
+        """The work is over."""
+        if self._tqdm is not None:
+            self._tqdm.close()
+
+
+class Console:
+    """Prints for a person; the `Reporter` of training."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        """A message, above any progress bar.
+
+        That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
+        """
+        text = visible(text)
+        with contextlib.suppress(OSError):
+            if self.terminal:
+                from tqdm import tqdm
+
+                tqdm.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """A message worth a second look."""
+        self.say(f"tfm: warning: {text}")
+
+    def progress(self, description: str, total: int | None, unit: str, done: int = 0) -> Bar:
+        """Begins a long piece of work."""
+        return Bar(self, description, total, unit, done)

@@ -41,6 +41,11 @@ WITHOUT_A_MODULE = {
     "engine/training/test_resume": "train: the promise of exact resuming",
     "seq2seq/decoding/test_repeats": "forbid_repeats, and no_repeat_ngram_size in all searches",
     "seq2seq/test_alone": "the package seq2seq",
+    "system/test_console": "reporter: what is printed",
+    "engine/test_threads": "device: batches on all cores",
+    "engine/workers/test_shared": "ranks: the memory that they share",
+    "seq2seq/training/test_adamw": "optimizer: AdamW beside torch's",
+    "engine/training/test_division": "setup: processes and parts",
 }
 """Test modules whose name is no module's, and what they test instead."""
 

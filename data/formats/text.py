@@ -8,7 +8,6 @@ from pathlib import Path
 from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import count_lines, read_lines
-from ..toy import toy_pairs
 from .format import Corpus, Format, Pair, corpus_of_files
 
 TOY = "toy"
@@ -62,6 +61,8 @@ def open_text(spec: str, split: str, *, skip_bad: bool) -> Corpus:
     if spec == TOY:
         size = TOY_SIZES[split]
         name, identity = f"the toy language's English ({split})", f"toy-english-{split}-{size}"
+        from ..toy import toy_pairs
+
         corpus = Corpus(name, identity, lambda: _texts(en for en, _ in toy_pairs(split, size=size)), lambda: size)
     else:
         path = Path(spec)
@@ -79,6 +80,8 @@ def _texts(lines: Iterable[str | None]) -> Iterator[Pair]:
 def _open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
     """Pairs that are made up while they are read. Their identity depends on the split and its size."""
     del spec, config
+    from ..toy import toy_pairs
+
     size = TOY_SIZES[split]
     return Corpus(
         f"the toy language ({split})", f"toy-{split}-{size}", lambda: toy_pairs(split, size=size), lambda: size

@@ -11,8 +11,8 @@ from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, 
 from ...data.formats import refuse_known_format, suffix_of
 from ...data.formats.text import open_two_files
 from ...data.holdout import hold_out
-from ...system.console import Console
 from ...system.errors import DataError, TfmError, UsageError
+from ...system.reporter import Console
 from ..runs.directory import RunDirectory
 
 

@@ -9,7 +9,7 @@ from ...data.glossary import Glossary
 from ...data.placeholders import placeholders
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ..translator import Translation, Translator
-from .forced import ForcedScore, force, set_loss
+from .loss import ForcedScore, force, set_loss
 from .scores import Group, Score, by_length, correlation, score, sentence_chrf
 
 

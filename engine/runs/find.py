@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ...system.console import Console
 from ...system.errors import ModelError, UsageError
+from ...system.reporter import Console
 from .directory import RunDirectory
 
 RUNS = Path("runs")

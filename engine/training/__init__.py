@@ -7,7 +7,7 @@ plan        how many updates there are: a number, or as many as fit a time; `fin
 setup       precision, processes, threads: settled at the first start (`precision` measures)
 build       objective, model, loss and optimizer of a configuration, in a trainer
 fit         rate, update, log; now and then validate and save
-validation  scores of the model midway
+validation  scores of the model midway; those of a `language_model` and of an `encoder` stand apart
 follower    what every process does that is not the leader
 dry_run     what a training would take
 """

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,20 +11,20 @@ from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.facts import CorpusFacts
 from ...data.store import TokenStore
-from ...data.subword_dropout import SubwordDropout
-from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID, Tokenizer
+from ...data.tokenizer import Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
 from ...seq2seq.training.batch import Batch, Group
 from ...seq2seq.training.config import Objective, TrainingConfig
-from ...seq2seq.training.contrastive import ContrastiveLoss
 from ...seq2seq.training.loss import NextTokenLoss
-from ...seq2seq.training.masking import MaskedTokenLoss, Masking
 from ...seq2seq.training.optimizer import Optimizer
 from ...seq2seq.training.progress import Progress
 from ...seq2seq.training.update import Loss, Trainer, seed_torch
 from ...system.errors import UsageError
 from ..runs.checkpoint import FORMAT_VERSION, ModelDescription, Purpose
 from ..runs.weights import build_model
+
+if TYPE_CHECKING:
+    from ...data.subword_dropout import SubwordDropout
 
 BEST_METRICS: dict[Purpose, set[str]] = {
     "translator": {"bleu", "chrf", "exact", "loss"},
@@ -107,22 +108,16 @@ def build_loss(description: ModelDescription, config: TrainingConfig, dtype: tor
         case "next_token":
             return NextTokenLoss(config.label_smoothing, dtype)
         case "contrastive":
+            from ...seq2seq.training.contrastive import ContrastiveLoss
+
             return ContrastiveLoss(dtype)
         case "masked_lm":
+            from ...seq2seq.training.masking import MaskedTokenLoss
+            from .encoder import masking
+
             return MaskedTokenLoss(masking(description), config.label_smoothing, dtype)
         case other:
             raise unknown("objective", other)
-
-
-def masking(description: ModelDescription) -> Masking:
-    """How tokens of a model are hidden."""
-    return Masking(
-        mask_id=MASK_ID,
-        first_piece=FIRST_TEXT_ID,
-        vocab_size=description.tgt_vocab_size,
-        pad_id=PAD_ID,
-        eos_id=EOS_ID,
-    )
 
 
 def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts) -> ModelDescription:
@@ -143,10 +138,12 @@ def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts
 
 def subword_dropout(
     tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig
-) -> tuple[SubwordDropout, SubwordDropout] | None:
+) -> "tuple[SubwordDropout, SubwordDropout] | None":
     """The configured subword dropout of both sides, or None."""
     if not training.subword_dropout:
         return None
+    from ...data.subword_dropout import SubwordDropout
+
     src = SubwordDropout(tokenizer.src, training.subword_dropout, model.max_seq_len - 1)
     tgt = SubwordDropout(tokenizer.tgt, training.subword_dropout, model.max_seq_len - 1)
     return src, tgt
@@ -160,7 +157,7 @@ class StoreBatches:
         store: TokenStore,
         config: TrainingConfig,
         device: torch.device,
-        subword_dropout: tuple[SubwordDropout, SubwordDropout] | None = None,
+        subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
     ) -> None:
         self._source = BatchSource(
             store,

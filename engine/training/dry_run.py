@@ -18,9 +18,8 @@ from ..runs.directory import RunDirectory
 from ..runs.weights import count_parameters
 from ..workers.ranks import joined, started_by_torchrun
 from .build import StoreBatches
-from .follower import FOLLOWER
 from .run import Run, opened
-from .train import brief_followers
+from .train import FOLLOWER, brief_followers
 
 WARM_UP = 3
 """The first updates are not timed: they find memory, and prepare code for their shapes."""

@@ -21,9 +21,6 @@ from ..workers.ranks import Ranks, started_follower
 from .build import build_trainer
 from .precision import DTYPES, Precision
 
-FOLLOWER = __spec__.name
-"""The module that a leader starts in a process of its own."""
-
 
 @dataclass(frozen=True)
 class Start:

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...configs import RunConfig
-from ...data.alignment import sample_rows, swap_remark
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
-from ...data.holdout import hold_out
+from ...data.facts import sample_rows, swap_remark
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
 from ...data.vocabulary_training import build_tokenizer
@@ -119,6 +118,8 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
     for remark in (*train.remarks, *(dev.remarks if dev else ())):
         reporter.say(remark)
     if dev is None:
+        from ...data.holdout import hold_out
+
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")

@@ -23,13 +23,14 @@ from ..runs.checkpoint import COMMANDS, checkpoint_step
 from ..runs.directory import RunDirectory
 from ..runs.verdict import verdict
 from ..runs.weights import count_parameters, model_tensors
-from ..workers.ranks import joined, started_by_torchrun
-from ..workers.watch import watched
+from ..workers.ranks import Ranks, joined, started_by_torchrun
 from .build import objective_of, subword_dropout
 from .finish import parse_request
 from .fit import fit, prune
-from .follower import FOLLOWER, Start, follow
 from .run import Run, opened
+
+FOLLOWER = f"{__package__}.follower"
+"""The module that a leader starts in processes of their own."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,10 @@ def train(
     place = started_by_torchrun()
     if finish_in is not None and place is not None:
         raise UsageError("one process tells a run to finish: say --finish-in without torchrun")
-    with contextlib.nullcontext() if place is None else watched(place.rank, place.count, interrupts):
+    with contextlib.nullcontext() if place is None else _watched(place, interrupts):
         if place is not None and place.rank > 0:
+            from .follower import follow
+
             with interrupts.held(), joined(place):  # to stop is the leader's to decide
                 return follow(place)
         directory, request = RunDirectory(run), None if finish_in is None else parse_request(finish_in)
@@ -112,6 +115,13 @@ def train(
                 raise
             reporter.say(f"{directory} is in use; the training that is under way there was told to finish in {request}")
             return None
+
+
+def _watched(place: Ranks, interrupts: Interrupts) -> contextlib.AbstractContextManager[None]:
+    """Inside the block this process watches over the others that torchrun has started."""
+    from ..workers.watch import watched
+
+    return watched(place.rank, place.count, interrupts)
 
 
 def _lead(run: Run, init_from: Path | None) -> TrainingResult:
@@ -149,6 +159,8 @@ def brief_followers(run: Run) -> None:
     """For the leader: tells the other ranks all that they need to stand where this one does."""
     trainer = run.trainer
     if run.ranks.count > 1:
+        from .follower import Start
+
         start = Start(
             config=run.config,
             description=run.description,

@@ -6,14 +6,16 @@ R is the number of rows being extended: sentences still unfinished, times the be
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from .config import MAX_LENGTH_PENALTY
-from .phrases import Phrase
+
+if TYPE_CHECKING:
+    from .phrases import Phrase
 
 IMPOSSIBLE = float("-inf")
 """The log-probability of what must not come."""
@@ -81,7 +83,7 @@ class Task:
     prefixes: Sequence[Sequence[int]] = ()
     keys: Sequence[str] = ()
     device: torch.device | None = None
-    phrases: Sequence[Sequence[Phrase]] = ()
+    phrases: "Sequence[Sequence[Phrase]]" = ()
 
     def __post_init__(self) -> None:
         if not self.prefixes:

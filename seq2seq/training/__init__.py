@@ -7,9 +7,8 @@
     schedule     the learning rate as a function of the step
     progress     where training stands
     batch        a batch; the batches of an update, and who computes which part of them
-    gradients    added, normalised, clipped
-    optimizer    AdamW (`adamw`), `muon` for the matrices inside the layers, the moving average of the weights
-    update       one update, out of all these
+    optimizer    AdamW, `muon` for the matrices inside the layers, the moving average of the weights
+    update       one update, out of all these: gradients added, normalised, clipped, applied
     pieces       what it does where a batch does not fit into memory
 
 No texts, no files, no processes: those are in `engine`.

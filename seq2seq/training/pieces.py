@@ -1,65 +1,81 @@
 """Too little memory for a batch: it is computed in smaller pieces, and so are the batches after it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ...system.errors import OutOfMemory
 from ..out_of_memory import free_memory, is_out_of_memory
 from .batch import Batch
-from .gradients import GradientBuffer
 from .progress import Progress
 
-AddGradient = Callable[[Batch, int, int], None]
-"""Adds the gradient of a batch to the buffer; takes its number, and that of a piece of it."""
+if TYPE_CHECKING:
+    from .update import GradientBuffer
 
 
-def add_gradients(
-    micro_batches: Iterable[tuple[int, Batch]], add: AddGradient, gradients: GradientBuffer, progress: Progress
-) -> None:
-    """Adds the gradients of micro-batches, whole as long as memory is enough.
+class Pieces:
+    """The micro-batches of one update, whole as long as memory is enough. To be iterated over once.
 
-    Where it is not, all that were added are computed anew, in smaller pieces: the backward pass that failed may have
-    added some of its gradients.
+    Where it is not enough, the gradients are cleared and all micro-batches that were taken come again, in smaller
+    pieces: the backward pass that failed may have added some of its gradients.
 
     Args:
-        micro_batches: Of one update, each with its number.
-        add: Computes one of them, or a piece.
-        gradients: What `add` adds to.
+        micro_batches: Each with its number.
+        gradients: What the pieces are added to.
         progress: Knows what has fitted so far, and learns what does not.
-
-    Raises:
-        OutOfMemory: Not even one sentence fits.
     """
-    gradients.clear()
-    taken: list[tuple[int, Batch]] = []
-    for micro_batch in micro_batches:
-        taken.append(micro_batch)
-        fits = _add(*micro_batch, add, gradients, progress)
-        while not fits:
-            free_memory()
-            gradients.clear()
-            fits = all(_add(*one, add, gradients, progress) for one in taken)
 
+    def __init__(
+        self, micro_batches: Iterable[tuple[int, Batch]], gradients: "GradientBuffer", progress: Progress
+    ) -> None:
+        self._micro_batches, self._gradients, self._progress = micro_batches, gradients, progress
+        self._failed = False
 
-def _add(number: int, batch: Batch, add: AddGradient, gradients: GradientBuffer, progress: Progress) -> bool:
-    """Adds the gradient of one micro-batch, if it fits; if not, says so and makes `progress.fitting` smaller."""
-    pieces = in_pieces(batch, progress.fitting)
-    for index, piece in enumerate(pieces):
+    def __iter__(self) -> Iterator[tuple[int, int, Batch]]:
+        """The numbers of a micro-batch and of a piece of it, and the piece."""
+        self._gradients.clear()
+        taken: list[tuple[int, Batch]] = []
+        for micro_batch in self._micro_batches:
+            taken.append(micro_batch)
+            yield from self._cut(*micro_batch)
+            while self._failed:
+                free_memory()
+                self._gradients.clear()
+                self._failed = False
+                for again in taken:
+                    if not self._failed:
+                        yield from self._cut(*again)
+
+    def _cut(self, number: int, batch: Batch) -> Iterator[tuple[int, int, Batch]]:
+        """The pieces of a micro-batch, until one does not fit."""
+        pieces = in_pieces(batch, self._progress.fitting)
+        for index, piece in enumerate(pieces):
+            yield number, index, piece
+            if self._failed:
+                return
+        if len(pieces) > 1:
+            self._gradients.count_divided()
+
+    @contextmanager
+    def fitting(self, piece: Batch) -> Iterator[None]:
+        """Inside the block a piece is computed. If it does not fit into memory, the block ends, and smaller ones come.
+
+        Raises:
+            OutOfMemory: The piece is a single sentence.
+        """
         try:
-            add(piece, number, index)
+            yield
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             if len(piece) == 1:
                 raise OutOfMemory(
-                    f"step {progress.step + 1:,}: not enough memory for a single sentence of {piece.positions:,}"
-                    " positions; end other programs, or train a smaller model in a new --run: --set model.d_model=.."
-                    " model.max_seq_len=.., or with training.ranks=1"
+                    f"step {self._progress.step + 1:,}: not enough memory for a single sentence of"
+                    f" {piece.positions:,} positions; end other programs, or train a smaller model in a new --run:"
+                    " --set model.d_model=.. model.max_seq_len=.., or with training.ranks=1"
                 ) from error
-            progress.fitting = piece.positions // 2
-            return False
-    if len(pieces) > 1:
-        gradients.count_divided()
-    return True
+            self._progress.fitting = piece.positions // 2
+            self._failed = True
 
 
 def in_pieces(batch: Batch, fitting: int) -> list[Batch]:

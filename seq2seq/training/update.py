@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from ...system.errors import TrainingDiverged
 from .batch import Batch, BatchProvider, Group, MicroBatches
 from .config import TrainingConfig
-from .gradients import GradientBuffer
 from .optimizer import MovingAverage, Optimizer
-from .pieces import add_gradients
+from .pieces import Pieces
 from .progress import Progress
 
 MAX_BAD_UPDATES = 3
@@ -26,6 +25,57 @@ MAX_BAD_UPDATES = 3
 Loss = Callable[[Any, Batch], tuple[Tensor, int]]
 """What is minimised: takes a model and a batch. Gives the loss summed over what it is measured on (tokens, say), and
 the number of that."""
+
+
+class Totals(NamedTuple):
+    """Of one update."""
+
+    loss_sum: float
+    num_tokens: int
+    divided: int
+    """Batches computed in pieces."""
+    grad_norm: float
+    """Divided by the number of tokens, before clipping."""
+
+
+class GradientBuffer:
+    """The gradients of one update. Beside them stand the summed loss, the tokens, and the batches computed in pieces.
+
+    Each parameter's `grad` is a view of the buffer, so that a backward pass adds to it and one all-reduce takes all.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        parameters = list(model.parameters())
+        sizes = [parameter.numel() for parameter in parameters]
+        self.flat = torch.zeros(sum(sizes) + 3, device=parameters[0].device)
+        """Gradients one after the other, then the summed loss, the tokens, and the batches computed in pieces."""
+        self._gradients, self._totals = self.flat[:-3], self.flat[-3:]
+        for parameter, gradient in zip(parameters, self._gradients.split(sizes), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+
+    def clear(self) -> None:
+        """Begins an update."""
+        self.flat.zero_()
+
+    def count(self, loss: Tensor, num_tokens: int) -> None:
+        """Adds the totals of one micro-batch, or of a piece of it, whose backward pass has added its gradients."""
+        self._totals[0] += loss.detach()
+        self._totals[1] += num_tokens
+
+    def count_divided(self) -> None:
+        """Counts a micro-batch that was computed in pieces."""
+        self._totals[2] += 1
+
+    def normalise_and_clip(self, max_norm: float) -> "Totals":
+        """Divides by the number of tokens, then scales down to a norm of at most `max_norm` (0: any), in one pass.
+
+        The only place in an update where the host waits for the device.
+        """
+        loss_sum, num_tokens, divided, norm_of_sum = torch.cat([self._totals, self._gradients.norm()[None]]).tolist()
+        norm = norm_of_sum / num_tokens
+        excess = max(norm / max_norm, 1.0) if max_norm else 1.0
+        self._gradients.div_(num_tokens * excess)
+        return Totals(loss_sum, int(num_tokens), int(divided), norm)
 
 
 class UpdateFigures(NamedTuple):
@@ -76,8 +126,13 @@ class Trainer:
             OutOfMemory: Not even one sentence fits into memory.
         """
         self.model.train()
-        micro_batches = self.micro_batches.take(self.progress)
-        add_gradients(micro_batches, self._add_gradient, self.gradients, self.progress)
+        pieces = Pieces(self.micro_batches.take(self.progress), self.gradients, self.progress)
+        for number, index, batch in pieces:
+            with pieces.fitting(batch):
+                seed_torch(self.config.seed, "dropout", self.progress.step + 1, number, *([index] if index else []))
+                loss, num_tokens = self.loss(self.model, batch)
+                loss.backward()  # adds to self.gradients
+                self.gradients.count(loss, num_tokens)
         self.group.all_reduce(self.gradients.flat)
         self.micro_batches.load_ahead(self.progress)
         totals = self.gradients.normalise_and_clip(self.config.max_grad_norm)
@@ -88,12 +143,6 @@ class Trainer:
         self.progress.count_update(totals.loss_sum, totals.num_tokens)
         self.progress.divided += totals.divided
         return UpdateFigures(rate, totals.grad_norm if math.isfinite(totals.grad_norm) else None)
-
-    def _add_gradient(self, batch: Batch, number: int, piece: int) -> None:
-        seed_torch(self.config.seed, "dropout", self.progress.step + 1, number, *([piece] if piece else []))
-        loss, num_tokens = self.loss(self.model, batch)
-        loss.backward()  # adds to self.gradients
-        self.gradients.count(loss, num_tokens)
 
     def _is_good(self, rate: float, figure: float) -> bool:
         """Whether an update may be applied: its figures must be finite numbers."""

@@ -14,7 +14,7 @@ from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, write_lines
 
 from tfm import engine as api
 from tfm.cli.app import COMMANDS, app, command_function
-from tfm.cli.attention import WRITES_ATTENTION
+from tfm.cli.translate import WRITES_ATTENTION
 from tfm.data.config import DataConfig
 from tfm.engine import guard
 from tfm.engine.guard import Reads, Writes, guarded

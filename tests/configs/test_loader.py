@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.configs import load_config, merge, parse_config, preset_names, render_config
-from tfm.configs.loader import parse_assignment
-from tfm.configs.run import RunConfig
+from tfm.configs.loader import RunConfig, parse_assignment
 from tfm.system.errors import UsageError
 
 SECTIONS: dict[str, list[str]] = {

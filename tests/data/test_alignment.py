@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tfm.data.alignment import SAMPLE, sample_rows, swap_remark
+from tfm.data.facts import LOOKED_AT, sample_rows, swap_remark
 from tfm.data.placeholders import Pair
 from tfm.data.toy import toy_pairs
 
@@ -57,8 +57,8 @@ def test_text_unlike_all_of_the_training_data_is_not_swapped() -> None:
     assert swap_remark(TRAIN, list(zip(noise[:200], noise[200:], strict=True))) is None
 
 
-@pytest.mark.parametrize("count", [0, 1, SAMPLE, SAMPLE + 1, 10 * SAMPLE - 1])
+@pytest.mark.parametrize("count", [0, 1, LOOKED_AT, LOOKED_AT + 1, 10 * LOOKED_AT - 1])
 def test_a_sample_comes_from_all_over_a_corpus(count: int) -> None:
     rows = sample_rows(count)
-    assert len(rows) <= SAMPLE and len(rows) >= min(count, SAMPLE // 2)
+    assert len(rows) <= LOOKED_AT and len(rows) >= min(count, LOOKED_AT // 2)
     assert not count or (rows[0] == 0 and rows[-1] >= count - rows.step)

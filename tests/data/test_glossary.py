@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.glossary import Glossary, missed
+from tfm.data.glossary import Glossary
+from tfm.data.words import missed
 from tfm.system.errors import DataError
 
 TERMS = Glossary([("cat", "Katze"), ("house cat", "Hauskatze"), ("US", "USA"), ("猫", "Katze"), ("C++", "C++")])

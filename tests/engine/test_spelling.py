@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.config import TokenizerConfig, VocabularyType
-from tfm.data.glossary import missed
 from tfm.data.placeholders import SYMBOLS
 from tfm.data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, Vocabulary
 from tfm.data.vocabulary_training import build_tokenizer
+from tfm.data.words import missed
 from tfm.engine.spelling import Speller
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.constrained import ConstrainedBeam

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tfm.engine.threads import Stopped, on_all_cores, on_device
+from tfm.engine.device import Stopped, on_all_cores, on_device
 
 Check = Callable[[], None]
 

@@ -338,7 +338,7 @@ def _main() -> None:
         "pydantic.dataclasses",
         "ruamel.yaml",
         "sacrebleu.tokenizers.tokenizer_13a",
-        "tfm.system.console",
+        "tfm.system.reporter",
         "tfm.cli.__main__",
         "tfm.cli.lines",
         "tfm.cli.main",

@@ -279,7 +279,7 @@ GUARDS = [
     ),
     Guard(
         "control characters do not reach the terminal",
-        "system/console.py",
+        "system/reporter.py",
         "        text = visible(text)\n",
         "",
         "tests/system/test_console.py::test_messages_are_made_visible",

@@ -31,7 +31,7 @@ def echo_lines(source: str | None, pause: float) -> None:
         pause: So many seconds it thinks about a chunk, while further lines may come.
     """
     from tfm.cli.lines import line_chunks, write_results
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     seen: dict[int, int] = {}
 

@@ -118,7 +118,7 @@ def _translate() -> None:
     from tfm.engine.runs.load import load_run
     from tfm.seq2seq.decoding.config import DecodingConfig
     from tfm.seq2seq.decoding.greedy import Greedy
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     loaded: Any = load_run("run", None, device="cpu", warn=Console().warn)
     match loaded.description.purpose:
@@ -144,7 +144,7 @@ def _resume() -> None:
     from tfm.engine.training.finish import Finishing
     from tfm.engine.training.setup import read_setup
     from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
-    from tfm.system.console import Console
+    from tfm.system.reporter import Console
 
     run = RunDirectory("run")
     training = run.configuration().training

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfm.system.console import Console, visible
+from tfm.system.reporter import Console, visible
 
 
 def test_control_characters_are_spelt_out() -> None:

@@ -17,8 +17,7 @@ from tfm.engine.describe import describe_run
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training import setup as setups
 from tfm.engine.training.precision import Rates
-from tfm.engine.training.setup import check_device, divide_update, read_setup
-from tfm.engine.workers.division import Division
+from tfm.engine.training.setup import Division, check_device, divide_update, read_setup
 from tfm.engine.workers.ranks import Ranks, using_threads
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.system.errors import Interrupted, OutOfMemory, UsageError

@@ -18,8 +18,10 @@ from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Translator
 from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import score
+from tfm.engine.training import encoder as encoder_module
 from tfm.engine.training import validation
-from tfm.engine.training.validation import DevSet, Validator, validate_encoder, validate_guesses, validate_translator
+from tfm.engine.training.encoder import validate_encoder, validate_guesses
+from tfm.engine.training.validation import DevSet, Validator, validate_translator
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.encoder_decoder import Transformer
@@ -178,7 +180,7 @@ def test_hidden_tokens_are_the_same_ones_each_time(
     assert validator(encoder, 8) == first
     assert torch.get_rng_state().equal(state), "the trainer's random numbers are its own"
     masking = validator.keywords["masking"]
-    torch.manual_seed(validation._MASKING_SEED)
+    torch.manual_seed(encoder_module._MASKING_SEED)
     sums = [MaskedTokenLoss(masking, 0.0)(encoder, batch) for batch in batches]
     assert first["loss"] == pytest.approx(sum(loss.item() for loss, _ in sums) / sum(n for _, n in sums), rel=1e-5)
     assert first["score"] == -first["loss"]
@@ -194,7 +196,7 @@ def test_accuracy_is_the_share_of_hidden_tokens_that_are_guessed(
         encoder.output_layer.weight.zero_()
         encoder.output_layer.bias.copy_(torch.eye(len(tokenizer.tgt))[piece])
     validator = masked_validator(tokenizer, batches)
-    generator = torch.Generator().manual_seed(validation._MASKING_SEED)
+    generator = torch.Generator().manual_seed(encoder_module._MASKING_SEED)
     wanted = [
         validator.keywords["masking"](ids, generator)[1] for batch in batches for ids in (batch.src, batch.tgt_out)
     ]

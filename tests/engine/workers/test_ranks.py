@@ -18,11 +18,10 @@ from helpers.tiny_run import Configure, Recorder, TrainTiny
 from tfm.configs import render_config
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import read_tensors
-from tfm.engine.training.follower import FOLLOWER
 from tfm.engine.training.plan import Plan
+from tfm.engine.training.train import FOLLOWER
 from tfm.engine.workers import ranks as ranks_module
-from tfm.engine.workers.ranks import Ranks, joined, using_threads
-from tfm.engine.workers.shared import SharedMemory
+from tfm.engine.workers.ranks import Ranks, SharedMemory, joined, using_threads
 from tfm.seq2seq.training.batch import Batch
 from tfm.seq2seq.training.loss import NextTokenLoss
 from tfm.system.errors import EnvironmentFault, InterruptedAtOnce, TrainingDiverged

@@ -10,7 +10,7 @@ import torch
 from helpers.marks import needs_memfd
 from torch import Tensor
 
-from tfm.engine.workers.shared import SharedMemory, Wait
+from tfm.engine.workers.ranks import SharedMemory, Wait
 
 SIZE = 4096
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers.beside_torch import make_updates, parameters
 
-from tfm.seq2seq.training.adamw import AdamW
+from tfm.seq2seq.training.optimizer import AdamW
 
 SHAPES = [(5, 7), (7,), (3, 3, 2)]
 

@@ -13,9 +13,8 @@ from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Task
 from tfm.seq2seq.model import Transformer
 from tfm.seq2seq.training.batch import Batch
-from tfm.seq2seq.training.gradients import GradientBuffer, Totals
 from tfm.seq2seq.training.schedule import learning_rate
-from tfm.seq2seq.training.update import MAX_BAD_UPDATES, Trainer
+from tfm.seq2seq.training.update import MAX_BAD_UPDATES, GradientBuffer, Totals, Trainer
 from tfm.system.errors import OutOfMemory, TrainingDiverged
 
 

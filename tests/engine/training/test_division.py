@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.engine.workers.division import SMALLEST_PART, Division, affordable_ranks, divide, part_overhead
+from tfm.engine.training.setup import SMALLEST_PART, Division, affordable_ranks, divide, part_overhead
 
 MULTI30K: dict[str, Any] = {"batches": 2, "tokens": 2048, "overhead": 140}
 
