@@ -164,7 +164,11 @@ def spec_path(spec: str) -> Path | None:
     if name.startswith(PREFIX):
         folder = Path(parse_hub_spec(name)[0])
         return folder if folder.exists() else None
-    return None if TOY_LANGUAGE.fits(name) and not Path(name).is_dir() else Path(name)
+    if TOY_LANGUAGE.fits(name):
+        from .formats.arrow import DISK
+
+        return Path(name) if DISK.fits(name) else None
+    return Path(name)
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:
