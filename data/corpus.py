@@ -164,6 +164,8 @@ def spec_path(spec: str) -> Path | None:
     if name.startswith(PREFIX):
         folder = Path(parse_hub_spec(name)[0])
         return folder if folder.exists() else None
+    if TOY_LANGUAGE.fits(name) and not Path(name).is_dir():
+        return None
     if TOY_LANGUAGE.fits(name):
         from .formats.arrow import DISK
 

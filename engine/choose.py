@@ -5,21 +5,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..configs import RunConfig, load_config, merge, parse_config, preset_names
 from ..configs.loader import parse_assignment
-from ..configs.recipe import fine_tuning, recipe
 from ..data.config import DataConfig
-from ..data.corpus import open_corpus
+from ..data.corpus import Corpus, open_corpus
 from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
-from ..data.size import CorpusSize, measure
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
 from .runs.directory import RunDirectory
 from .runs.find import RUNS
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
+
+if TYPE_CHECKING:
+    from ..configs.recipe import Choice
 
 BY_RECIPE = "pairs"
 """Preset for small corpora; `configs.recipe` then chooses some of its settings."""
@@ -78,8 +79,8 @@ def training_settings(
         flags = merge(flags, parse_assignment(assignment))
     source = None if init_from is None else _settings_of(init_from)
 
-    base, size = _base(config, run, flags["data"] if data else None, source, say)
-    choices = [] if size is None else recipe(size, flags["training"].get("max_steps"))
+    base, corpus = _base(config, run, flags["data"] if data else None, source, say)
+    choices = [] if corpus is None else _choices(corpus, flags["training"].get("max_steps"))
     tree = reduce(merge, ({one.section: {one.key: one.value}} for one in choices), base)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
@@ -100,8 +101,8 @@ def training_settings(
 
 def _base(
     config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Say
-) -> tuple[Section, CorpusSize | None]:
-    """The lowest layer: the first rule that applies gives it. The size of the corpus comes with it for the recipe.
+) -> tuple[Section, Corpus | None]:
+    """The lowest layer: the first rule that applies gives it. The corpus comes with it where the recipe is to follow.
 
     Args:
         data: The section `data` of the flags; None if no flag names data.
@@ -125,6 +126,8 @@ def _base(
             f"{count:,} {corpus.unit}s to train on with: model, vocabulary and decoding of the run to start from, low"
             " learning rates, until validation stops improving; choose otherwise with --config"
         )
+        from ..configs.recipe import fine_tuning
+
         return fine_tuning(source, count), None
     if named.text:
         say(f"text alone: a language model, preset {TEXT_PRESET}; choose another with --config")
@@ -139,7 +142,15 @@ def _base(
     least, name = PRESETS_BY_SIZE[place - 1]
     until = f"to {PRESETS_BY_SIZE[place][0]:,}" if place < len(PRESETS_BY_SIZE) else "and more"
     say(f"{pairs:,} pairs: preset {name} (made for {least:,} {until}); choose another with --config")
-    return load_config(name), measure(corpus) if name == BY_RECIPE else None
+    return load_config(name), corpus if name == BY_RECIPE else None
+
+
+def _choices(corpus: Corpus, max_steps: int | None) -> "list[Choice]":
+    """What follows from the size of a small corpus."""
+    from ..configs.recipe import recipe
+    from ..data.size import measure
+
+    return recipe(measure(corpus), max_steps)
 
 
 def _settings_of(init_from: Path) -> Section:

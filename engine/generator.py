@@ -10,7 +10,7 @@ from torch import Tensor
 from ..data.cleaning import clean
 from ..data.sentences import check_texts
 from ..data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
-from ..seq2seq.decoding.fast import FastDecoderOnly
+from ..seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ..seq2seq.decoding.sampling import Sample
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly

@@ -9,7 +9,7 @@ evaluation, documents and the comparison with an export take it.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,8 +24,6 @@ from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
-from ..seq2seq.model.decoder_only import DecoderOnly
-from ..seq2seq.model.encoder_decoder import Transformer
 from ..seq2seq.model.masks import pad
 from ..system.errors import DataError
 from .device import by_length, in_batches
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from ..data.glossary import Glossary
     from ..seq2seq.decoding.constrained import ConstrainedBeam
     from ..seq2seq.decoding.phrases import Phrase
+    from ..seq2seq.model.decoder_only import DecoderOnly
+    from ..seq2seq.model.encoder_decoder import Transformer
     from .spelling import Speller
 
 MAX_BATCH_TOKENS = 12_000
@@ -57,7 +57,7 @@ class Translator(FromRun):
 
     def __init__(
         self,
-        model: Transformer | DecoderOnly,
+        model: "Transformer | DecoderOnly",
         tokenizer: Tokenizer,
         decoding: DecodingConfig | None = None,
         facts: CorpusFacts | None = None,
@@ -75,10 +75,10 @@ class Translator(FromRun):
 
     @classmethod
     def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Translator":
-        assert isinstance(loaded.model, Transformer | DecoderOnly)
+        model: Any = loaded.model
         description = loaded.description
         decoding, facts = description.decoding_config(), description.corpus_facts()
-        return cls(loaded.model, loaded.tokenizer, decoding, facts, warn=warn)
+        return cls(model, loaded.tokenizer, decoding, facts, warn=warn)
 
     def search(
         self,

@@ -18,7 +18,8 @@ from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
-from ...seq2seq.decoding.fast import FastDecoderOnly, FastTransformer, arrange, begin
+from ...seq2seq.decoding.fast import FastTransformer, arrange, begin
+from ...seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import Hypothesis, Task
 from ...seq2seq.model.attention import MultiHeadAttention, attention_maps

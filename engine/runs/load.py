@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 
 from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from ...seq2seq.model.encoder_only import EncoderOnly
 from ...system.errors import ModelError, UsageError
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
-from .weights import Machine, restore_model
+from .weights import Model, restore_model
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class TrainedRun:
     """What using a run takes. The model is in evaluation mode, on its device."""
 
     checkpoint: Path
-    model: Machine
+    model: Model
     description: ModelDescription
     tokenizer: Tokenizer
 
@@ -108,11 +107,11 @@ def load_run(
 
 
 @torch.inference_mode()
-def answers(model: Machine) -> bool:
+def answers(model: Any) -> bool:
     """Whether a model gives finite numbers for the shortest input there is."""
     device = next(model.parameters()).device
     eos, bos = (torch.tensor([[token]], device=device) for token in (EOS_ID, BOS_ID))
-    found = model.embed(eos) if isinstance(model, EncoderOnly) else model(eos, bos)
+    found = model.embed(eos) if model.config.architecture == "encoder_only" else model(eos, bos)
     return bool(found.isfinite().all())
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ...seq2seq.model import build
-from ...seq2seq.model.build import Model as Machine
+from ...seq2seq.model.build import Model
 from ...system.errors import ModelError
 from ...system.files import json_bytes
 from .checkpoint import ModelDescription, StoredModel, read_file, read_model, write_files
@@ -144,7 +144,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def build_model(description: ModelDescription) -> Machine:
+def build_model(description: ModelDescription) -> Model:
     """A model of this description; its weights are those of a fresh start."""
     return build.build_model(
         description.model_config(),
@@ -154,13 +154,13 @@ def build_model(description: ModelDescription) -> Machine:
     )
 
 
-def blank_model(description: ModelDescription) -> Machine:
+def blank_model(description: ModelDescription) -> Model:
     """A model of this description whose weights are whatever lies in memory: for its sizes, or to be filled."""
     with _Undrawn():
         return build_model(description)
 
 
-def described_model(description: ModelDescription) -> Machine:
+def described_model(description: ModelDescription) -> Model:
     """The weights of a model of this description without their memory: names and shapes, on torch's `meta` device.
 
     A table of positions is no weight, and is left out: to count on this device, torch would import for a second.
@@ -176,7 +176,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Machine, ModelDescription]:
+def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Model, ModelDescription]:
     """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
 
     Raises:
@@ -186,7 +186,7 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
     return restore_model(stored, device=device), stored.description
 
 
-def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") -> Machine:
+def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") -> Model:
     """The model that was read from a checkpoint, in evaluation mode.
 
     Its description is compared with the weights before memory is taken for a model of this size.

@@ -7,14 +7,12 @@ about the best: higher is better. A stop that is requested in its midst raises `
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...data.corpus import Pair
 from ...data.facts import CorpusFacts
 from ...data.tokenizer import Tokenizer
 from ...seq2seq.decoding.config import CHUNK_TEXTS, DecodingConfig
-from ...seq2seq.model.decoder_only import DecoderOnly
-from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.training.batch import Batch
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import Interrupted
@@ -24,6 +22,10 @@ from ..evaluation.scores import score
 from ..runs.checkpoint import ModelDescription
 from ..translator import Translator
 from .build import objective_of
+
+if TYPE_CHECKING:
+    from ...seq2seq.model.decoder_only import DecoderOnly
+    from ...seq2seq.model.encoder_decoder import Transformer
 
 T = TypeVar("T")
 Validator = Callable[[Any, int], dict[str, Any]]
@@ -66,7 +68,7 @@ class DevSet:
 
 def validate_translator(
     dev: DevSet,
-    model: Transformer | DecoderOnly,
+    model: "Transformer | DecoderOnly",
     step: int,
     *,
     tokenizer: Tokenizer,

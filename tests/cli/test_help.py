@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers.command import TFM, Tfm, error_of
+from helpers.command import TFM, TINY_FLAGS, Tfm, error_of
 
 from tfm.cli.app import COMMANDS
 from tfm.cli.main import main
@@ -119,6 +119,20 @@ def test_translating_loads_only_what_it_needs(tiny_run: Path) -> None:
         "tfm.seq2seq.training.update",
     }
     assert loaded & superfluous == set()
+
+
+def ours(loaded: set[str]) -> int:
+    return sum(name == "tfm" or name.startswith("tfm.") for name in loaded)
+
+
+def test_a_line_meets_few_modules(tiny_run: Path) -> None:
+    """Whoever follows a line to its translation reads no more than these, the packages and the command included."""
+    assert ours(imported_modules("translate", "--run", str(tiny_run), "one two")) <= 75
+
+
+def test_a_pair_meets_few_modules(tmp_path: Path) -> None:
+    flags = ["--max-steps", "1", "--run", str(tmp_path / "run"), *map(str, TINY_FLAGS), "--set", "training.ranks=1"]
+    assert ours(imported_modules("train", *flags)) <= 110
 
 
 def test_after_imports_garbage_is_collected_again() -> None:

@@ -27,34 +27,35 @@ of d_k and d_v, with zeros to fill up the other.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ...model.decoder_only import DecoderOnly
 from ...model.encoder_decoder import Transformer
-from .decoder_only import FastDecoderOnly
 from .model import FastTransformer
 from .state import FastState
 
-__all__ = ["FastDecoderOnly", "FastTransformer", "arrange", "begin"]
+if TYPE_CHECKING:
+    from ...model.decoder_only import DecoderOnly
+    from .decoder_only import FastDecoderOnly
+
+__all__ = ["FastTransformer", "arrange", "begin"]
 
 
-def arrange(model: Transformer | DecoderOnly, forbidden_ids: Iterable[int]) -> FastTransformer | FastDecoderOnly:
+def arrange(model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int]) -> "FastTransformer | FastDecoderOnly":
     """A translator's model arranged for decoding.
 
     Args:
         model: In evaluation mode.
         forbidden_ids: Tokens that are never to be generated.
     """
-    match model:
-        case Transformer():
-            return FastTransformer(model, forbidden_ids)
-        case DecoderOnly():
-            return FastDecoderOnly(model, forbidden_ids)
+    if isinstance(model, Transformer):
+        return FastTransformer(model, forbidden_ids)
+    from .decoder_only import FastDecoderOnly
+
+    return FastDecoderOnly(model, forbidden_ids)
 
 
-def begin(fast: FastTransformer | FastDecoderOnly, src: Tensor) -> FastState:
+def begin(fast: Any, src: Tensor) -> FastState:
     """The state that a search begins with: of sources (B, S), or of B texts where S is 0."""
-    if isinstance(fast, FastDecoderOnly) and not src.size(1):
-        return fast.begin(src.size(0))
-    return fast.encode(src)
+    return fast.encode(src) if src.size(1) else fast.begin(src.size(0))

@@ -1,15 +1,18 @@
 """What the fast decoders share: they take the newest token of each row, and attend to the past."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from ...model.decoder_only import DecoderOnly
 from ...model.embedding import Embedding as PlainEmbedding
 from ...model.encoder_decoder import Transformer
 from .state import FastState, Past
 from .weights import Embedding, Linear, Rotary, final_norm, head_width
+
+if TYPE_CHECKING:
+    from ...model.decoder_only import DecoderOnly
 
 
 class FastDecoder:
@@ -25,7 +28,7 @@ class FastDecoder:
     """
 
     def __init__(
-        self, model: Transformer | DecoderOnly, embedding: PlainEmbedding, forbidden_ids: Iterable[int]
+        self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int]
     ) -> None:
         config = model.config
         self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len

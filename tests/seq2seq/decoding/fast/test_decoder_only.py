@@ -9,7 +9,7 @@ from helpers.full_pass import FullPass
 from torch import nn
 
 from tfm.engine import Beam, Greedy
-from tfm.seq2seq.decoding.fast import FastDecoderOnly
+from tfm.seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from tfm.seq2seq.decoding.search import Search, Task
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
