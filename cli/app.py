@@ -39,7 +39,7 @@ def command_function(name: str) -> Callable[..., None]:
 
 @cache
 def _command(name: str) -> TyperCommand:
-    from ..engine.guard import guarded
+    from ..engine.file_guard import guarded
 
     function = command_function(name)
     for annotation in function.__annotations__.values():

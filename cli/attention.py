@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..engine.guard import Place, file_places
+from ..engine.file_guard import Place, file_places
 from ..system.compression import compression_of
 from ..system.errors import UsageError
 from ..system.files import OutputFile, json_line, make_directory, replace_file

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.config import DataConfig
-from ..engine.guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
+from ..engine.file_guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
 from ..system.reporter import Console

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.guard import READS_FILE, WRITES_FILE
+from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from ..system.reporter import Console
@@ -19,7 +19,7 @@ from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.embedder import Embedder, Vectors
-    from .lines import Chunk, Decoder
+    from .lines import Chunk, LineDecoder
 
 _HEADER_BYTES = 128
 """Length of the header of a .npy file; the format wants a multiple of 64."""
@@ -70,7 +70,7 @@ def embed(
     del debug
     from ..data.formats import suffix_of
     from ..engine.runs.find import find_run
-    from .lines import Decoder, file_lines, line_chunks
+    from .lines import LineDecoder, file_lines, line_chunks
 
     console = Console()
     if pairs and (text or input_ or not src or not tgt):
@@ -89,7 +89,7 @@ def embed(
     keep_freed_memory()
     both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}") if src and tgt else None
     chunks = line_chunks(text, input_, console) if both is None else ()
-    embedder, decoder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn), Decoder()
+    embedder, decoder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn), LineDecoder()
     if both is not None:
         remark = _write_similarities(embedder, both, output, decoder)
     else:
@@ -101,7 +101,7 @@ def embed(
         raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their vectors are zero")
 
 
-def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "Decoder") -> str:
+def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "LineDecoder") -> str:
     """Writes a vector for each line; returns what is to be said of blank ones."""
     blank = line = 0
     with _sink(output, embedder.size) as write:
@@ -149,7 +149,7 @@ def _sink(output: Path | None, size: int) -> Iterator[Callable[[Sequence[str], "
 
 
 def _write_similarities(
-    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, decoder: "Decoder"
+    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, decoder: "LineDecoder"
 ) -> str:
     """Writes a similarity for each pair of lines; returns what is to be said of blank ones."""
     blank = line = 0

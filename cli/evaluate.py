@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
+from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .options import (

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..engine.guard import WRITES_FILE
+from ..engine.file_guard import WRITES_FILE
 from ..system.errors import UsageError
 from ..system.files import OutputFile
 from ..system.reporter import Console
@@ -66,7 +66,7 @@ def explain(
     with importing():
         from ..engine.explain.explanation import explain
         from ..engine.explain.page import page
-        from ..engine.explain.text import Place
+        from ..engine.explain.text import Focus
         from ..engine.explain.text import text as printed
         from ..engine.runs.directory import RunDirectory
         from ..engine.runs.load import load_run
@@ -75,7 +75,7 @@ def explain(
     config = loaded.model.config
     _refuse_more("layer", layer, max(config.num_encoder_layers, config.num_decoder_layers))
     _refuse_more("head", head, config.num_heads)
-    place = Place(layer - 1, head - 1, None if piece is None else piece - 1, step - 1)
+    place = Focus(layer - 1, head - 1, None if piece is None else piece - 1, step - 1)
 
     def walk() -> str:
         run = RunDirectory(directory)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..engine.exportable import QUANTIZATIONS
-from ..engine.guard import READS_DATA_OF_RUN, WRITES_FOLDER
+from ..engine.file_guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .options import Checkpoint, Debug, Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.guard import READS_FILE, WRITES_FILE
+from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, json_line
 from ..system.reporter import Console

@@ -77,7 +77,7 @@ def write_results(
         done: Lines before the first of these.
         on_done: Told how many lines have been written, those before included.
     """
-    decoder, line_number = Decoder(), done
+    decoder, line_number = LineDecoder(), done
     for chunk in chunks:
         texts = decoder.decode(chunk)
         stream.writelines(line + "\n" for line in work(texts, line_number))
@@ -88,7 +88,7 @@ def write_results(
     return decoder.too_long
 
 
-class Decoder:
+class LineDecoder:
     """Raw lines to text.
 
     Attributes:

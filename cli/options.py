@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..data.config import DataConfig
-from ..engine.guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
+from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
 from ..system.errors import UsageError
 
 if TYPE_CHECKING:

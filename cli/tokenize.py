@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.reading import Controls
-from ..engine.guard import WRITES_FOLDER
+from ..engine.file_guard import WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..engine.guard import (
+from ..engine.file_guard import (
     READS_FILE,
     READS_RUN,
     READS_SPEC,

@@ -11,7 +11,7 @@ import typer
 
 from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.guard import READS_FILE, WRITES_FILE, Place, Writes
+from ..engine.file_guard import READS_FILE, WRITES_FILE, Place, Writes
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, is_stream
@@ -186,7 +186,7 @@ def translate(
         return [as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
     with _attention_file(attention, translator) as maps:
-        # A pipe can be read only once; the attention of lines done before an interrupt would be lost.
+        # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
         if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
             work = work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)

@@ -1,4 +1,7 @@
-"""What each preset is for, what it costs, what it yields. The settings themselves are in the YAML files beside this."""
+"""What each preset is for, what it costs, what it yields. The settings themselves are in the YAML files beside this.
+
+Which preset a corpus gets is decided in `engine/choose.py`.
+"""
 
 from dataclasses import dataclass
 

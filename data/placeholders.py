@@ -1,6 +1,6 @@
 """Parts of a text that a translation has exactly as they are: `%s`, `{name}`, `<b>`, URLs, markup of code.
 
-Whether a kind of them is carried through is up to the corpus: `Carrying` counts it. A part of such a kind stands in the
+The corpus decides whether a kind is carried through: `PlaceholderRule` says so. A part of such a kind stands in the
 text as one symbol while a model reads and writes it; afterwards it is put back. A vocabulary has a piece for each
 symbol, see `tokenizer`. All other kinds are text, for the model to learn.
 """

@@ -79,7 +79,7 @@ class FilterReport:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    """What there is, with its number."""
+    """The counts above zero, each with its name."""
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
@@ -230,7 +230,7 @@ class _Filter:
         return src, tgt
 
     def _look_at(self, pair: Pair) -> None:
-        """Counts in a pair that is kept what is no reason to drop it."""
+        """Counts what is odd about a pair that is kept."""
         src, tgt = pair
         self._hashes.append(hash(pair))
         self._sample.add(pair)

@@ -8,6 +8,18 @@
     translator = Translator.load("runs/mine")
     print(translator.translate(["Another sentence."], beam_size=5)[0].text)
 
+    commands                    the three commands as functions
+    translator, translation     text to text; generator, embedder: beginnings to texts, texts to vectors
+    choose                      which settings a start gets
+    training/, workers/         a training, and its processes
+    runs/, describe             what a run is, on disk and in words
+    evaluation/                 scores
+    documents/                  files that are translated in place
+    device                      where is computed
+    spelling                    terms and placeholders as pieces that must be written
+    file_guard                  no command writes a file that it reads
+    explain/, export/           wings, imported by their commands alone (attention_maps, exportable are not)
+
 Importing this package loads no torch; the names below do when they are first used.
 """
 

@@ -11,7 +11,7 @@ from ..data.sentences import check_texts
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .evaluation.reading import read_test_set
-from .guard import guard_training
+from .file_guard import guard_training
 from .runs.find import find_run
 
 if TYPE_CHECKING:

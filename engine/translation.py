@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..seq2seq.decoding.phrases import Phrase
 
 MARGIN = 0.2
-"""Nats for each token that a second output may be less likely. Measured on 700 validation sentences of 2,000 pairs of
-documentation, beam 5: 0.1 to 0.2 gain 0.2 to 0.5 BLEU over no repair, 0.3 and more cost up to 1."""
+"""A second output may be less likely than the first by this many nats per token. Measured on 700 validation sentences
+of 2,000 pairs of documentation, beam 5: 0.1 to 0.2 gain 0.2 to 0.5 BLEU over no repair, 0.3 and more cost up to 1."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Translation:
         text: The best output, detokenized; empty for an empty input, the input itself where it has no letters.
         score: Its length-normalised log-probability, summed over the parts of a text that had to be split.
         log_prob: Its raw log-probability.
-        ids: Their numbers; None where nothing was searched for or the text had to be split.
+        ids: The ids of its pieces; None where nothing was searched for or the text had to be split.
         alternatives: All the hypotheses that the search gives, this one included: best first, samples in the order
             drawn.
         lost, added, glued: Placeholders such as `%s` that the source has and the output has not; that the output has
@@ -181,7 +181,7 @@ class Part:
 
     @property
     def ends(self) -> bool:
-        """Whether the output ends before the longest length, at which all have to."""
+        """Whether the output ended by itself, before `max_length` ended it."""
         return len(self.best.ids) + 1 < self.max_length
 
     @property

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_BATCH_TOKENS = 12_000
 """Source positions, padding included and times the rows of a search, that are searched together at most."""
 _MIN_BATCH_TOKENS = 1_000
-"""No fewer are put in a batch to give another core some work, too: in smaller ones Python is what takes time."""
+"""Batches are not made smaller than this to occupy another core: Python's overhead would dominate."""
 
 
 class Translator(FromRun):
@@ -228,7 +228,7 @@ class Translator(FromRun):
     def _find(self, parts: list[Part], search: Search) -> None:
         """Searches for parts in batches of similar length, and keeps what was found in them."""
         most = MAX_BATCH_TOKENS
-        if self.device.type == "cpu":  # all cores end at about the same time: two or more batches for each
+        if self.device.type == "cpu":  # at least two batches for each core, so that all end at about the same time
             total = sum(len(part.ids) + 1 for part in parts) * search.rows
             most = min(max(-(-total // (2 * torch.get_num_threads())), _MIN_BATCH_TOKENS), MAX_BATCH_TOKENS)
         batches = by_length([len(part.ids) for part in parts], most // search.rows)

@@ -30,7 +30,7 @@ LOCK = ".lock"
 
 
 def unfinished(path: Path) -> list[Path]:
-    """The names beside a file or directory that it, or what was there before, may have while it is written."""
+    """Temporary names that may stand beside a path while it is written."""
     return [path.parent / (path.name + suffix) for suffix in (PARTIAL, _REPLACED, _REMOVED, _WORK, _PACKED)]
 
 
@@ -144,7 +144,7 @@ def sealed(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Such an object in a file, without its hash. One that an earlier tfm wrote has none.
+    """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none.
 
     Raises:
         ModelError: It cannot be read, or has changed.
@@ -375,7 +375,7 @@ class StagedFile(Generic[Stream]):
             raise fault("write", self.path, error) from error
 
     def _put_in_place(self) -> None:
-        """Until it is complete, a file is plain: work on it can go on."""
+        """Renames the complete file into place; compresses it first if its name says so."""
         if self._direct:
             return
         compression = compression_of(self.path)

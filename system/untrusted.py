@@ -39,12 +39,6 @@ def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
         return file.read(size)  # not `max_bytes`: so much memory would be taken at once
 
 
-def read_beginning(path: Path, size: int) -> bytes:
-    """The first bytes of a regular file, or all of a shorter one."""
-    with _opened(path, _FLAGS | _NO_LINK) as file:
-        return file.read(size)
-
-
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[IO[bytes]]:
     try:

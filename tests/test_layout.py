@@ -21,7 +21,7 @@ WITHOUT_A_MODULE = {
     "cli/test_bad_input": "all commands alike",
     "cli/test_evaluate_and_info": "two commands, on one run",
     "cli/test_help": "all commands alike",
-    "cli/test_guard": "engine/guard, by all commands",
+    "cli/test_file_guard": "engine/file_guard, by all commands",
     "cli/test_installed": "all commands alike",
     "cli/test_commands": "engine/commands, beside the commands",
     "engine/documents/test_documents": "the package engine/documents",

@@ -55,7 +55,7 @@ def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
         raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
     if name not in METRICS:
         raise ValueError(_unknown(name))
-    seen = View(name, references)
+    seen = SeenText(name, references)
     outputs, wanted = seen.texts(hypotheses), seen.all_references(references)
     if name in TESTED:
         metric = sacrebleu_metric(name, seen.tokenizer)
@@ -69,7 +69,7 @@ def _unknown(name: str) -> str:
     return f"metric must be one of {', '.join(METRICS)}, but is {name!r}"
 
 
-class View:
+class SeenText:
     """How a metric sees text: cleaned; where it counts words and the script has no spaces, character by character.
 
     The references decide about the script.
@@ -111,7 +111,7 @@ def check_metrics(names: Iterable[str], references: Sequence[Sequence[str]] = ()
     for name in names:
         if name not in METRICS:
             raise UsageError(_unknown(name))
-        View(name, references)
+        SeenText(name, references)
 
 
 def sacrebleu_metric(name: str, tokenizer: str) -> Any:
@@ -204,7 +204,7 @@ MIN_GROUP = 10
 
 
 @dataclass(frozen=True)
-class Group:
+class LengthGroup:
     """Sentences with sources of similar length.
 
     Attributes:
@@ -225,27 +225,27 @@ class Group:
 
 def sentence_chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """chrF of each sentence, 0 to 100."""
-    seen = View("chrf", references)
+    seen = SeenText("chrf", references)
     metric = sacrebleu_metric("chrf", seen.tokenizer)
     pairs = zip(seen.texts(outputs), seen.all_references(references), strict=True)
     return [metric.sentence_score(output, refs).score for output, refs in pairs]
 
 
-def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Group]:
+def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[LengthGroup]:
     """Scores of the sentences in groups of similar source length; groups too small for a score are left out."""
     sources = list(map(clean, sources))
     spaces = sum(text.count(" ") for text in sources)
     words = spaces >= len(sources)
     lengths = [len(text.split()) if words else len(text) for text in sources]
     begins = [begin if words else 4 * begin for begin in LENGTHS]
-    found: list[Group] = []
+    found: list[LengthGroup] = []
     for begin, end in zip(begins, [*begins[1:], None], strict=True):
         rows = [i for i, n in enumerate(lengths) if n > begin and (end is None or n <= end)]
         if len(rows) < MIN_GROUP:
             continue
         hypotheses, refs = [outputs[i] for i in rows], [references[i] for i in rows]
         bleu, chrf = (score(name, hypotheses, refs).value for name in ("bleu", "chrf"))
-        found.append(Group(begin + 1, end, "words" if words else "characters", len(rows), bleu, chrf))
+        found.append(LengthGroup(begin + 1, end, "words" if words else "characters", len(rows), bleu, chrf))
     return found
 
 
@@ -297,7 +297,7 @@ def compare(
         raise ValueError(f"there is a test for {', '.join(TESTED)}, but not for {name!r}")
     if any(len(one) != len(references) for one in outputs):
         raise ValueError(f"{[len(one) for one in outputs]} outputs, but {len(references)} references")
-    seen = View(name, references)
+    seen = SeenText(name, references)
     systems: Any = [(str(number), seen.texts(one)) for number, one in enumerate(outputs)]
     metrics = {name: sacrebleu_metric(name, seen.tokenizer)}
     streams = reference_streams(seen.all_references(references))

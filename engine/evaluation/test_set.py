@@ -10,7 +10,7 @@ from ...data.placeholders import placeholders
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ..translator import Translation, Translator
 from .loss import ForcedScore, force, set_loss
-from .scores import Group, Score, by_length, correlation, score, sentence_chrf
+from .scores import LengthGroup, Score, by_length, correlation, score, sentence_chrf
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TestResult:
     unknown: int
     confidences: list[float]
     chrf: list[float]
-    groups: list[Group]
+    groups: list[LengthGroup]
 
     @property
     def correlation(self) -> float | None:

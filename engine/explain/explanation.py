@@ -52,7 +52,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Step:
+class WrittenStep:
     """The pieces that were possible at one step of the output.
 
     Attributes:
@@ -128,7 +128,7 @@ class Explanation:
     written: list[Piece] = field(default_factory=list)
     output: Output | None = None
     search: str = ""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[WrittenStep] = field(default_factory=list)
     greedy: Output | None = None
     samples: list[Output] = field(default_factory=list)
     beam: dict[str, Any] = field(default_factory=dict)
@@ -348,7 +348,7 @@ def _in_words(search: Greedy | Beam) -> str:
     return f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
 
 
-def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator[Step]:
+def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator[WrittenStep]:
     """The possible pieces at each step of an output."""
     model, piece = subject.model, subject.reading.tgt_piece
     logits = subject.allowed(found.arrays["output_layer"])  # (T, V)
@@ -361,7 +361,7 @@ def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator
         row = logits[position]
         best = row.topk(min(CANDIDATES, int(row.isfinite().sum()))).indices.tolist()
         named = [*best, *(() if token in best else (token,))]
-        yield Step(
+        yield WrittenStep(
             candidates=[piece(one) for one in named],
             logits=row[named].tolist(),
             log_normalisers=[(row.double() / t).logsumexp(dim=0).item() for t in TEMPERATURES],

@@ -13,10 +13,10 @@ import numpy as np
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
 from .stations import Station
-from .text import Place
+from .text import Focus
 
 
-def page(found: Explanation, place: Place) -> str:
+def page(found: Explanation, place: Focus) -> str:
     """The HTML page of a forward pass.
 
     Its element `data` is JSON; `numbers` is all arrays as float32, little-endian, one after the other, in base64.

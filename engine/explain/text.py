@@ -17,7 +17,7 @@ FIRST, COLUMNS, LISTED = 6, 12, 5
 
 
 @dataclass(frozen=True)
-class Place:
+class Focus:
     """The numbers that are looked at, counted from 0; of a stack with fewer layers, those of the last one."""
 
     layer: int = 0
@@ -27,7 +27,7 @@ class Place:
     step: int = 0
 
 
-def text(found: Explanation, place: Place) -> str:
+def text(found: Explanation, place: Focus) -> str:
     """The walk as plain text."""
     return "\n".join(_Writer(found, place).lines()) + "\n"
 
@@ -38,7 +38,7 @@ def number(x: float) -> str:
 
 
 class _Writer:
-    def __init__(self, found: Explanation, place: Place) -> None:
+    def __init__(self, found: Explanation, place: Focus) -> None:
         self._found, self._place = found, place
         first = len(found.axes["seq"]) - len(found.axes["tgt"]) + place.step if "seq" in found.axes else 0
         self._token = first if place.token is None else place.token

@@ -3,6 +3,7 @@
     specification   our Transformer in CTranslate2's terms
     directory       everything that translating needs, in one directory
     parity          both translate the same sentences
+    readme          what stands beside the model for whoever uses it
 
 CTranslate2 is an extra (`pip install ctranslate2`); only `specification`, `directory` and `parity` need it.
 """

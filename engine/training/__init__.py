@@ -6,7 +6,7 @@ prepare     texts to a vocabulary and tokenised stores
 plan        how many updates there are: a number, or as many as fit a time; `finish` tells a run to end now
 setup       precision, processes, threads: settled at the first start (`precision` measures)
 build       objective, model, loss and optimizer of a configuration, in a trainer
-fit         rate, update, log; now and then validate and save
+fit         rate, update, log; validate and save; when the rate falls (`patience`), and when the run stops
 validation  scores of the model midway; those of a `language_model` and of an `encoder` stand apart
 follower    what every process does that is not the leader
 dry_run     what a training would take

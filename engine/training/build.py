@@ -79,7 +79,7 @@ def fixed_parts(settings: RunConfig) -> int | None:
     return 1 if objective_of(settings.model.architecture, settings.training) == "contrastive" else None
 
 
-def check_machine(settings: RunConfig) -> None:
+def check_architecture(settings: RunConfig) -> None:
     """Refuses settings that do not suit the machine."""
     architecture, purpose = settings.model.architecture, purpose_of(settings)
     if architecture != "encoder_decoder" and settings.tokenizer.separate:

@@ -91,7 +91,7 @@ class Finishing:
     def decide(self, finish: Finish) -> None:
         """Writes a decision down.
 
-        Those that an earlier start came to at a later step will not be.
+        It replaces earlier decisions for the same step or a later one.
         """
         self._decided = [earlier for earlier in self._decided if earlier.since < finish.since] + [finish]
         replace_json(self._run.finish, sealed({"decided": [asdict(finish) for finish in self._decided]}))

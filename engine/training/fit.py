@@ -74,7 +74,8 @@ def _log(run: Run, figures: UpdateFigures) -> None:
 
 
 def _say_if_the_rate_begins_to_fall(run: Run) -> None:
-    """Says so where a run that finds its length by itself comes near its largest number of updates before."""
+    """Says that the rate begins to fall, where a run with `patience` has come near `max_steps` before its loss stopped
+    falling."""
     plan, progress = run.plan, run.progress
     if not run.config.patience or progress.falling_since or plan.told_to_finish:
         return
@@ -103,7 +104,7 @@ def _follow_directory(run: Run) -> None:
 
 
 def _stop_if_moved(run: Run) -> None:
-    """Saves where the run directory is by now, and stops: under its old name another run would come to be."""
+    """Saves where the run directory is by now, and stops: going on would create a second run under the old name."""
     if run.moved:
         _save(run)
         raise EnvironmentFault(f"stopped after step {run.progress.step:,}{_unsaved(run)}: {run.moved}")

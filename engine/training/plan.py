@@ -46,11 +46,12 @@ LATE = 0.1
 LATER = 0.25
 """.. and share by which what it says changes before it says so again."""
 SHORT = 4
-"""Of so many times the updates that have been timed, or fewer, none can be spared for a long warm-up."""
+"""A run of at most this many times the updates that were timed is too short for a warm-up: its rate falls at once."""
 TIMED_TO_FINISH = 20
 """Updates that are timed before a run that is told to finish in a time decides how many more that is."""
 NEWEST = 4
-"""What an update takes is judged by the newest fourth of all: a slow minute does not decide, a slow machine does."""
+"""The pace is taken from the newest fourth of the updates. One slow minute does not decide it; a machine that became
+slower does."""
 
 
 REMEMBERED = 10_000
@@ -58,7 +59,7 @@ REMEMBERED = 10_000
 
 
 def can_wait_for_length(config: TrainingConfig) -> bool:
-    """Whether the learning rates of the updates that are timed are those of a run of any length that comes of it."""
+    """Whether the updates that are timed have the same learning rates for every length that the run may get."""
     return length_matters_after(config, NO_LIMIT) >= PLAN_STEP
 
 

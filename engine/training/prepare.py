@@ -16,7 +16,7 @@ from ...system.files import remove_tree, sha256_bytes
 from ...system.reporter import Reporter
 from ..runs.checkpoint import Saved, has_vocabulary
 from ..runs.directory import RunDirectory
-from .build import check_machine, check_vocabulary
+from .build import check_architecture, check_vocabulary
 
 MAX_DEV_PAIRS = 20_000
 """Validation pairs beyond this number are left out, and said: the validation text is held in memory."""
@@ -68,7 +68,7 @@ def prepare_data(
         DataError: Text that cannot be used, or is not that of the run.
         UsageError: Settings that contradict each other or what the run already holds.
     """
-    check_machine(settings)
+    check_architecture(settings)
     train, whole_dev = open_corpora(settings, run.cache, reporter)
     dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
     limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)

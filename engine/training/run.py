@@ -168,13 +168,13 @@ def opened(
 ) -> Iterator[Run]:
     """A run that is new, or goes on; its directory is locked inside the block. Makes what is missing in the directory.
 
-    The order is that of what a step needs and of what it costs. The lock comes first. Then come refusals that need no
-    text: of other settings, damaged checkpoints, another length. Then the text is read, which may take minutes; then
-    the machine is measured, for which the size of the vocabulary must be known.
+    Each step needs the results of those before it, and cheap steps come before costly ones. The lock comes first. Then
+    come refusals that need no text: of other settings, damaged checkpoints, another length. Then the text is
+    read, which may take minutes. Then the machine is measured, for which the size of the vocabulary must be known.
 
     Args:
         begun_at: Monotonic time at which a time limit began; now if not given.
-        request: To finish, see `train`.
+        request: The request to finish, if there is one; see `finish_in` of `train`.
         dry: Nothing will be trained: a run that has come to a checkpoint keeps the settings that it has.
 
     Raises:
@@ -202,7 +202,7 @@ def opened(
         plan = Plan(directory, settings.training, reporter, begun_at)
         if saved is None:
             plan.begin(0, None)
-            directory.write_configuration(settings)  # stopped from here on, it is a run that goes on
+            directory.write_configuration(settings)  # from here on, a stopped run can be resumed
         else:
             plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
         data = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)

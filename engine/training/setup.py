@@ -25,7 +25,7 @@ from ..workers.ranks import Ranks, started_by_torchrun, using_threads
 from .precision import DTYPES, Precision, Rates, layer_matrices, muon_matrices, time_layers, time_muon
 
 _FEWEST_BYTES = 12
-"""That a parameter takes in training: itself, its gradient and a moment."""
+"""Bytes that a parameter takes at least: the weight, its gradient, one moment."""
 
 
 SMALLEST_PART = 256
@@ -41,7 +41,7 @@ _MEMORY = 800_000_000
 _BYTES_A_PARAMETER = 26
 """Weight, gradient, two moments, the memory that is shared, and the copies that come and go."""
 _GOOD_ENOUGH = 1.1
-"""A division may cost so many times the least if it has fewer processes, as each takes memory."""
+"""A division with fewer processes is preferred if it costs at most this many times the cheapest one."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def settle(
 
     Args:
         build_model: Makes the model; only its sizes matter.
-        parts: Into so many parts each batch is cut, whatever would serve.
+        parts: Cut each batch into exactly this many.
 
     Raises:
         UsageError: The configuration asks for what the device cannot do.

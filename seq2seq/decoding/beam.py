@@ -32,8 +32,9 @@ class Beam:
 
     At each step the 2 * size likeliest one-token extensions are looked at. Those that end, if among the first `size`,
     are finished; the first `size` of the others go on. A sentence is done when `size` hypotheses have finished and one
-    of them is likelier than all that go on: what ends too early does not hide what is nearly certain. It is also done
-    when its length limit is reached, where a hypothesis can only end. With a size of 1 this is greedy search.
+    of them is likelier than all that go on. So a hypothesis that ended early does not beat a likelier one that is still open.
+    A sentence is also done at its length limit, where a hypothesis can only end. With a size of 1 this is greedy
+    search.
 
     Args:
         size: K.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .beam import Beam
-from .phrases import Progress
+from .phrases import PhraseProgress
 from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, forbid_repeats, log_softmax
 
 MAX_ROWS = 32
@@ -21,7 +21,7 @@ class _Open(NamedTuple):
 
     ids: list[int]
     log_prob: float
-    progress: Progress
+    progress: PhraseProgress
     parent: int
     """Which hypothesis of its sentence it extends."""
 
@@ -32,7 +32,7 @@ class _Candidate(NamedTuple):
     log_prob: float
     row: int
     token: int
-    progress: Progress
+    progress: PhraseProgress
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Sentence:
         self.number, self._task, self._search = number, task, search
         phrases = tuple(task.phrases[number]) if task.phrases else ()
         self.size = max(search.beam.size, min(sum(phrase.longest for phrase in phrases) + 2, MAX_ROWS))
-        self.beam = [_Open([], 0.0, Progress(phrases, frozenset(search.only_in_phrases)), 0)]
+        self.beam = [_Open([], 0.0, PhraseProgress(phrases, frozenset(search.only_in_phrases)), 0)]
         """The hypotheses that go on; none when the search is over."""
         self._ended: list[Hypothesis] = []
         self._incomplete: list[_Open] = []

@@ -41,7 +41,7 @@ MAX_READINGS = 16
 """Most ways to see phrases in one hypothesis that are kept in mind; more than one or two are rare."""
 
 
-class Reading(NamedTuple):
+class PhraseReading(NamedTuple):
     """One way to see phrases in a hypothesis, at different places each.
 
     Attributes:
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Progress:
+class PhraseProgress:
     """How much of its phrases a hypothesis has, in all ways to see it: tokens may end one phrase or begin another.
 
     Attributes:
@@ -80,8 +80,8 @@ class Progress:
 
     phrases: tuple[Phrase, ...]
     only_in_phrases: frozenset[int] = frozenset()
-    readings: tuple[Reading, ...] = (Reading(),)
-    known: dict[tuple[Reading, ...], "Progress"] = field(default_factory=dict, compare=False, repr=False)
+    readings: tuple[PhraseReading, ...] = (PhraseReading(),)
+    known: dict[tuple[PhraseReading, ...], "PhraseProgress"] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def tokens(self) -> int:
@@ -136,7 +136,7 @@ class Progress:
                 found |= reading.spelling.before
         return found
 
-    def after(self, previous: int, token: int) -> "Progress | None":
+    def after(self, previous: int, token: int) -> "PhraseProgress | None":
         """What it becomes with a token after `previous`. A phrase that is broken off has to begin anew.
 
         Returns:
@@ -155,7 +155,7 @@ class Progress:
         return self._next[key]
 
     @cached_property
-    def _next(self) -> "dict[tuple[int, ...], Progress | None]":
+    def _next(self) -> "dict[tuple[int, ...], PhraseProgress | None]":
         """What it becomes, as far as it was asked."""
         return {}
 
@@ -174,7 +174,7 @@ class Progress:
     def _is_begun(self) -> bool:
         return any(reading.begun is not None for reading in self.readings)
 
-    def _changed(self, previous: int, token: int) -> "Progress | None":
+    def _changed(self, previous: int, token: int) -> "PhraseProgress | None":
         found = dict.fromkeys(new for reading in self.readings for new in self._after(reading, previous, token))
         kept = [one for one in found if not any(self._is_no_better(one, other) for other in found)]
         kept.sort(key=lambda one: (one.begun is not None, -self._tokens(one)))
@@ -183,7 +183,7 @@ class Progress:
             self.known[readings] = replace(self, readings=readings)
         return self.known[readings] if readings else None
 
-    def _after(self, reading: Reading, previous: int, token: int) -> Iterator[Reading]:
+    def _after(self, reading: PhraseReading, previous: int, token: int) -> Iterator[PhraseReading]:
         """What a reading becomes, the phrase begun apart: another reading is without it."""
         if reading.rest:
             if reading.rest[0] == token:
@@ -192,31 +192,31 @@ class Progress:
         if reading.begun is not None:
             if reading.spelling.before is not None and token not in reading.spelling.before:
                 return
-            reading = Reading(reading.met | {reading.begun})
+            reading = PhraseReading(reading.met | {reading.begun})
         if token not in self.only_in_phrases:
             yield reading
         for number, spelling in self._unmet(reading):
             if spelling.tokens[0] == token and spelling.may_follow(previous):
                 yield self._with(reading, number, spelling, 1)
 
-    def _with(self, reading: Reading, number: int | None, spelling: Spelling, come: int) -> Reading:
+    def _with(self, reading: PhraseReading, number: int | None, spelling: Spelling, come: int) -> PhraseReading:
         assert number is not None
         if come == len(spelling.tokens) and spelling.before is None:
-            return Reading(reading.met | {number})
-        return Reading(reading.met, number, spelling, come)
+            return PhraseReading(reading.met | {number})
+        return PhraseReading(reading.met, number, spelling, come)
 
-    def _unmet(self, reading: Reading) -> Iterator[tuple[int, Spelling]]:
+    def _unmet(self, reading: PhraseReading) -> Iterator[tuple[int, Spelling]]:
         """The spellings of the phrases that a reading lacks, of equal phrases one."""
         open_phrases = {phrase: number for number, phrase in self._unseen(reading)}
         return ((number, spelling) for phrase, number in open_phrases.items() for spelling in phrase.spellings)
 
-    def _unseen(self, reading: Reading) -> Iterator[tuple[int, Phrase]]:
+    def _unseen(self, reading: PhraseReading) -> Iterator[tuple[int, Phrase]]:
         return ((number, phrase) for number, phrase in enumerate(self.phrases) if number not in reading.seen)
 
-    def _tokens(self, reading: Reading) -> int:
+    def _tokens(self, reading: PhraseReading) -> int:
         return sum(self.phrases[number].longest for number in reading.seen) - len(reading.rest)
 
-    def _is_no_better(self, one: Reading, other: Reading) -> bool:
+    def _is_no_better(self, one: PhraseReading, other: PhraseReading) -> bool:
         """Whether a reading can do nothing that another one, which lacks fewer phrases, cannot do as well.
 
         A phrase that it lacks may be the only place for one of `only_in_phrases` that is still to come.

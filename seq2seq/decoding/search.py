@@ -25,7 +25,7 @@ class SearchState(Protocol):
     """Everything a step needs to know of the rows so far; at first each sentence has one row."""
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Makes what row `rows[i]` has generated that of row i.
+        """Row i takes over what row `rows[i]` has generated.
 
         Args:
             rows: Equally many for each sentence, those of one sentence side by side.
@@ -98,7 +98,7 @@ class Task:
 
     @cached_property
     def first_limit(self) -> int:
-        """The shortest limit: before this position no output has to end."""
+        """The shortest limit. Before this position no output is forced to end."""
         return min(self.max_lengths, default=0)
 
     @cached_property

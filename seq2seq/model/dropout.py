@@ -1,4 +1,4 @@
-"""Dropout whose mask is cheap to draw on a CPU."""
+"""Dropout whose mask is cheap to draw on a CPU. An update seeds it for each micro-batch (training/update.py)."""
 
 import torch
 from torch import Tensor, nn

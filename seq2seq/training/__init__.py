@@ -8,8 +8,8 @@
     progress     where training stands
     batch        a batch; the batches of an update, and who computes which part of them
     optimizer    AdamW, `muon` for the matrices inside the layers, the moving average of the weights
-    update       one update, out of all these: gradients added, normalised, clipped, applied
-    pieces       what it does where a batch does not fit into memory
+    update       one update, out of all these: dropout seeded, gradients added, normalised, clipped, applied
+    low_memory   what it does where a batch does not fit into memory
 
 No texts, no files, no processes: those are in `engine`.
 """

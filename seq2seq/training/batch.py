@@ -82,7 +82,7 @@ class Group:
         """Replaces the tensor by its sum over all processes."""
 
     def all_gather(self, tensor: Tensor, ends: Sequence[int]) -> None:
-        """Fills in the parts of a flat tensor that other processes have computed; that of each ends at its end."""
+        """Fills in the parts of a flat tensor that other processes have computed: process i's ends at `ends[i]`."""
 
 
 @dataclass

@@ -16,8 +16,9 @@ class Progress:
     tokens: int = 0
     """Target tokens trained on."""
     loss_sum: float = 0.0
-    """Summed loss since the last log line, and its tokens."""
+    """Summed loss since the last log line."""
     loss_tokens: int = 0
+    """Tokens of this sum."""
     validated_step: int = -1
     score: float | None = None
     """Score of the validation at this very step, if there was one; higher is better."""
@@ -29,10 +30,11 @@ class Progress:
     bad_validations: int = 0
     """Validations in a row without a higher score."""
     lowest_loss: float | None = None
-    """Lowest validation loss so far, and the step at which it was."""
+    """Lowest validation loss so far."""
     lowest_loss_step: int = 0
+    """The step of that validation."""
     validations_since: int = 0
-    """Validations since then."""
+    """Validations since the lowest loss."""
     falling_since: int = 0
     """Step after which the learning rate falls because the validation loss had stopped falling; 0 if it has not."""
     stopped_early: bool = False

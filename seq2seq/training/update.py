@@ -16,15 +16,14 @@ from torch import Tensor, nn
 from ...system.errors import TrainingDiverged
 from .batch import Batch, BatchProvider, Group, MicroBatches
 from .config import TrainingConfig
+from .low_memory import Pieces
 from .optimizer import MovingAverage, Optimizer
-from .pieces import Pieces
 from .progress import Progress
 
 MAX_BAD_UPDATES = 3
 """So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
 Loss = Callable[[Any, Batch], tuple[Tensor, int]]
-"""What is minimised: takes a model and a batch. Gives the loss summed over what it is measured on (tokens, say), and
-the number of that."""
+"""Takes a model and a batch. Returns the summed loss, and the number of tokens, pairs or guesses in the sum."""
 
 
 class Totals(NamedTuple):
@@ -145,7 +144,7 @@ class Trainer:
         return UpdateFigures(rate, totals.grad_norm if math.isfinite(totals.grad_norm) else None)
 
     def _is_good(self, rate: float, figure: float) -> bool:
-        """Whether an update may be applied: its figures must be finite numbers."""
+        """Whether an update may be applied: its figures must be finite numbers. Counts those in a row that may not."""
         if math.isfinite(figure):
             self.progress.bad_updates = 0
             return True

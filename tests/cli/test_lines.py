@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tfm.cli.lines import CHUNK_LINES, Decoder, arriving_lines, file_lines
+from tfm.cli.lines import CHUNK_LINES, LineDecoder, arriving_lines, file_lines
 from tfm.system.errors import DataError
 from tfm.system.files import json_line
 
@@ -26,7 +26,7 @@ class Heard:
 
 
 def warnings_of(*lines: bytes) -> list[str]:
-    decoder, heard = Decoder(), Heard()
+    decoder, heard = LineDecoder(), Heard()
     for line in lines:
         decoder.decode([line])
     decoder.report(heard)  # pyright: ignore[reportArgumentType]

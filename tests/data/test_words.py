@@ -2,7 +2,7 @@
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
@@ -90,6 +90,7 @@ def test_a_part_of_a_word_or_a_syllable_is_no_term(term: str, text: str) -> None
 
 
 @given(st.text(st.sampled_from("aé ' ’.كلاهשעקी्กเ้ำကန်្東アー\u200d\u0301👩🏽"), max_size=12).map(clean))
+@example("\u17d2\U0001f3fd\u1000")
 def test_no_place_is_inside_a_grapheme_cluster(text: str) -> None:
     clusters = {match.start() for match in regex.finditer(r"\X", text)} | {len(text)}
     for place in range(len(text) + 1):

@@ -16,7 +16,7 @@ from tfm.data.words import missed
 from tfm.engine.spelling import Speller
 from tfm.seq2seq.decoding.beam import Beam
 from tfm.seq2seq.decoding.constrained import ConstrainedBeam
-from tfm.seq2seq.decoding.phrases import Phrase, Progress
+from tfm.seq2seq.decoding.phrases import Phrase, PhraseProgress
 from tfm.seq2seq.decoding.search import Task
 
 FRENCH = ["J'adore l'eau.", "le grand bateau", "(l'eau) «eau» d'eau-de-vie", "les eaux, le pain et l'été"] * 20
@@ -43,7 +43,7 @@ def japanese() -> Vocabulary:
 def has(vocabulary: Vocabulary, phrase: Phrase | None, ids: Sequence[int]) -> bool:
     """Whether tokens have a phrase."""
     assert phrase is not None
-    progress: Progress | None = Progress((phrase,))
+    progress: PhraseProgress | None = PhraseProgress((phrase,))
     for previous, token in zip([BOS_ID, *ids], ids, strict=False):
         progress = progress and progress.after(previous, token)
     return progress is not None and not progress.missing(ids[-1])

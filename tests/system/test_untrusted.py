@@ -10,14 +10,12 @@ from typing import Any, Literal
 import pytest
 
 from tfm.system.errors import ModelError
-from tfm.system.untrusted import check_fields, parse_object, read_beginning, read_plain, refuse_links
+from tfm.system.untrusted import check_fields, parse_object, read_plain, refuse_links
 
 
 def test_a_plain_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
     assert read_plain(tmp_path / "a", 6) == b"abcdef"
-    assert read_beginning(tmp_path / "a", 2) == b"ab"
-    assert read_beginning(tmp_path / "a", 99) == b"abcdef"
 
 
 def test_a_small_file_takes_little_memory_whatever_may_be_allowed(tmp_path: Path) -> None:
@@ -41,8 +39,6 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(ModelError, match=words):
             read_plain(tmp_path / name, 100)
-        with pytest.raises(ModelError, match=words):
-            read_beginning(tmp_path / name, 100)
     with pytest.raises(ModelError, match="/dev/zero is not a plain file"):
         read_plain(Path("/dev/zero"), 100)
 

@@ -10,7 +10,7 @@ from tfm.data.tokenizer import Tokenizer
 from tfm.engine import Translator
 from tfm.engine.explain.explanation import CONTINUATION, SAMPLES, Explanation, explain
 from tfm.engine.explain.questions import questions
-from tfm.engine.explain.text import Place
+from tfm.engine.explain.text import Focus
 from tfm.engine.explain.text import text as walk
 from tfm.engine.generator import Generator
 from tfm.engine.runs.directory import RunDirectory
@@ -72,8 +72,8 @@ def test_a_beginning_is_shown_as_given_and_nothing_beside_it(tmp_path: Path, tok
     extensions = found.beam["extensions"]
     cut = sum(one["fate"] == "cut" for one in extensions)
     assert f"looked at {len(extensions)} beginnings and cut {cut}" in answer
-    assert f"step 1 was given {found.written[0].text}," in walk(found, Place(step=0))
-    assert f"step {len(given) + 1} wrote {found.written[len(given)].text}," in walk(found, Place(step=len(given)))
+    assert f"step 1 was given {found.written[0].text}," in walk(found, Focus(step=0))
+    assert f"step {len(given) + 1} wrote {found.written[len(given)].text}," in walk(found, Focus(step=len(given)))
 
 
 @pytest.mark.parametrize("at_limit", [True, False])

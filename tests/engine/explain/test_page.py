@@ -18,7 +18,7 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine import explain as explain_package
 from tfm.engine.explain.explanation import explain
 from tfm.engine.explain.page import mathml, page
-from tfm.engine.explain.text import Place
+from tfm.engine.explain.text import Focus
 from tfm.engine.explain.walk import Sizes, stations
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
@@ -43,7 +43,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 def page_of(run: Path, text: str = SENTENCE, **options: Any) -> str:
     """The page of the run's best checkpoint."""
-    return page(explain(RunDirectory(run), load_run(run, None), text, **options), Place())
+    return page(explain(RunDirectory(run), load_run(run, None), text, **options), Focus())
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)

@@ -8,7 +8,7 @@ from helpers.explained import SMALL, layers_of, write_run
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.explain.explanation import explain
-from tfm.engine.explain.text import Place, number, text
+from tfm.engine.explain.text import Focus, number, text
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
 from tfm.seq2seq.model import ModelConfig
@@ -25,7 +25,7 @@ def test_it_shows_the_chosen_layer_head_piece_and_step(
     found = explain(
         RunDirectory(run), load_run(run, None), "my sister finds two apples", with_checkpoints=with_checkpoints
     )
-    place = Place(layer=1, head=1, token=3, step=2)
+    place = Focus(layer=1, head=1, token=3, step=2)
     shown = text(found, place)
     for station in found.stations:
         assert f"\n{station.title}\n" in shown
@@ -42,4 +42,4 @@ def test_it_shows_the_chosen_layer_head_piece_and_step(
     assert f"step 3 wrote {found.written[2].text}, with a probability of {found.steps[2].probability:.4f}" in shown
     assert all(one.text in shown for one in found.samples)
     assert "  step 20: " in shown
-    assert text(found, Place(layer=0, head=0, token=0, step=0)) != shown
+    assert text(found, Focus(layer=0, head=0, token=0, step=0)) != shown

@@ -14,7 +14,7 @@ from tfm.engine.training.build import (
     COUNTED,
     OBJECTIVES,
     build_loss,
-    check_machine,
+    check_architecture,
     describe_model,
     fixed_parts,
     objective_of,
@@ -49,7 +49,7 @@ def test_every_purpose_architecture_and_objective_is_provided_for() -> None:
 
 def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> None:
     encoder = settings(ENCODER)
-    check_machine(encoder)
+    check_architecture(encoder)
     assert purpose_of(encoder) == "sentence encoder"
     assert objective_of("encoder_only", encoder.training) == "contrastive"
     text = {"data": {"data": [], "text": ["toy"]}}
@@ -77,7 +77,7 @@ def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> 
 )
 def test_what_does_not_suit_the_machine_is_refused_in_one_line(trees: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(UsageError, match=message) as refused:
-        check_machine(settings(*trees))
+        check_architecture(settings(*trees))
     assert "\n" not in str(refused.value)
 
 
@@ -97,7 +97,7 @@ def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
 @pytest.mark.parametrize("preset", ["toy-encoder", "multi30k-encoder"])
 def test_the_presets_suit_their_machine(preset: str, tokenizer: Any) -> None:
     configured = parse_config(load_config(preset))
-    check_machine(configured)
+    check_architecture(configured)
     description = describe_model(configured, tokenizer, CorpusFacts())
     assert description.purpose == "sentence encoder"
     with torch.device("meta"):

@@ -8,11 +8,13 @@ from helpers.phrases import Phrases, contains
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.seq2seq.decoding.phrases import Phrase, Progress, Spelling
+from tfm.seq2seq.decoding.phrases import Phrase, PhraseProgress, Spelling
 
 
-def progress_of(phrases: Sequence[Phrase], ids: Sequence[int], only: frozenset[int] = frozenset()) -> Progress | None:
-    progress: Progress | None = Progress(tuple(phrases), only)
+def progress_of(
+    phrases: Sequence[Phrase], ids: Sequence[int], only: frozenset[int] = frozenset()
+) -> PhraseProgress | None:
+    progress: PhraseProgress | None = PhraseProgress(tuple(phrases), only)
     for previous, token in pairwise([BOS, *ids]):
         progress = progress and progress.after(previous, token)
     return progress

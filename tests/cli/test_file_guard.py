@@ -16,8 +16,8 @@ from tfm import engine as api
 from tfm.cli.app import COMMANDS, app, command_function
 from tfm.cli.translate import WRITES_ATTENTION
 from tfm.data.config import DataConfig
-from tfm.engine import guard
-from tfm.engine.guard import Reads, Writes, guarded
+from tfm.engine import file_guard as guard
+from tfm.engine.file_guard import Reads, Writes, guarded
 from tfm.engine.runs.directory import RunDirectory
 from tfm.system.errors import UsageError
 
