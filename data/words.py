@@ -26,7 +26,8 @@ _INSIDE = rf"""
     | (?<= {_KATAKANA}) (?= {_KATAKANA})
     | (?= [\p{{M}}\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\p{{Join_Control}}])
     | (?= \p{{InSC=Vowel_Dependent}}) (?! \p{{Logical_Order_Exception}})
-    | (?<= [\p{{Logical_Order_Exception}}\u200d] | [\p{{InCB=Linker}}\p{{InSC=Invisible_Stacker}}] [\p{{M}}\p{{GCB=Extend}}\u200c]* )
+    | (?<= [\p{{Logical_Order_Exception}}\u200d])
+    | (?<= [\p{{InCB=Linker}}\p{{InSC=Invisible_Stacker}}] [\p{{M}}\p{{GCB=Extend}}\u200c]* )
     | (?= \p{{InSC=Consonant}} \p{{InSC=Tone_Mark}}* [\p{{InSC=Pure_Killer}}\p{{InSC=Consonant_Killer}}])
 """
 """Places inside a word: between letters, or inside a syllable. Thai has vowels that stand before their consonant."""

@@ -32,8 +32,8 @@ class Beam:
 
     At each step the 2 * size likeliest one-token extensions are looked at. Those that end, if among the first `size`,
     are finished; the first `size` of the others go on. A sentence is done when `size` hypotheses have finished and one
-    of them is likelier than all that go on. So a hypothesis that ended early does not beat a likelier one that is still open.
-    A sentence is also done at its length limit, where a hypothesis can only end. With a size of 1 this is greedy
+    of them is likelier than all that go on. So a hypothesis that ended early does not beat a likelier one that is still
+    open. A sentence is also done at its length limit, where a hypothesis can only end. With a size of 1 this is greedy
     search.
 
     Args:
