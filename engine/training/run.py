@@ -190,14 +190,7 @@ def opened(
         directory.remove_debris()  # of a process that was killed
         directory.refuse_other(settings)
         saved = directory.newest_saved(reporter.warn)
-        finishing = Finishing(directory)
-        finishing.forget_request()  # of another day
-        if request is not None:
-            if saved is None:
-                raise UsageError(
-                    f"{directory} has no checkpoint to go on from; --max-time or --max-steps says how long it trains"
-                )
-            finishing.ask(request)
+        finishing = _ask_to_finish(directory, request, saved)
         directory.forget_other_start(settings, given)
         plan = Plan(directory, settings.training, reporter, begun_at)
         if saved is None:
@@ -218,40 +211,75 @@ def opened(
             reporter,
             parts=fixed_parts(settings),
         )
-        ranks = setup.ranks
-        trainer = build_trainer(
-            settings.training,
-            description,
-            data.tokenizer,
-            data.train,
-            device=own_device(device.type),
-            dtype=setup.dtype,
-            muon_dtype=setup.muon_dtype,
-            parts=setup.division.parts,
-            group=ranks,
-            progress=replace(saved.state.progress) if saved else Progress(),
-        )
-        counted = COUNTED[objective_of(settings.model.architecture, settings.training)]
-        log = RunLog(directory, settings.training, reporter, begun_at, counted=counted)
-        try:
-            yield Run(
-                directory,
-                settings,
-                data,
-                description,
-                setup,
-                plan,
-                ranks,
-                trainer,
-                log,
-                reporter,
-                interrupts,
-                saved,
+        with _forgetting_request(finishing, reporter):
+            yield _run(settings, directory, data, description, setup, plan, begun_at, reporter, interrupts, saved)
+
+
+def _run(
+    settings: RunConfig,
+    directory: RunDirectory,
+    data: PreparedData,
+    description: ModelDescription,
+    setup: Setup,
+    plan: Plan,
+    begun_at: float,
+    reporter: Reporter,
+    interrupts: Interrupts,
+    saved: Saved | None,
+) -> Run:
+    """A run of what has been found out, with a trainer and a log."""
+    training, ranks = settings.training, setup.ranks
+    trainer = build_trainer(
+        training,
+        description,
+        data.tokenizer,
+        data.train,
+        device=own_device(setup.device),
+        dtype=setup.dtype,
+        muon_dtype=setup.muon_dtype,
+        parts=setup.division.parts,
+        group=ranks,
+        progress=replace(saved.state.progress) if saved else Progress(),
+    )
+    counted = COUNTED[objective_of(settings.model.architecture, training)]
+    return Run(
+        directory=directory,
+        settings=settings,
+        data=data,
+        description=description,
+        setup=setup,
+        plan=plan,
+        ranks=ranks,
+        trainer=trainer,
+        log=RunLog(directory, training, reporter, begun_at, counted=counted),
+        reporter=reporter,
+        interrupts=interrupts,
+        saved=saved,
+    )
+
+
+def _ask_to_finish(directory: RunDirectory, request: Request | None, saved: Saved | None) -> Finishing:
+    """Leaves the request to finish, if there is one; one of another day is forgotten."""
+    finishing = Finishing(directory)
+    finishing.forget_request()
+    if request is not None:
+        if saved is None:
+            raise UsageError(
+                f"{directory} has no checkpoint to go on from; --max-time or --max-steps says how long it trains"
             )
-        finally:
-            if (undecided := finishing.request()) is not None:
-                reporter.warn(f"it was told to finish in {undecided}, too late to be decided: say --finish-in again")
-            finishing.forget_request()
+        finishing.ask(request)
+    return finishing
+
+
+@contextlib.contextmanager
+def _forgetting_request(finishing: Finishing, reporter: Reporter) -> Iterator[None]:
+    """After the block, forgets a request to finish; says so if it came too late to be decided."""
+    try:
+        yield
+    finally:
+        if (undecided := finishing.request()) is not None:
+            reporter.warn(f"it was told to finish in {undecided}, too late to be decided: say --finish-in again")
+        finishing.forget_request()
 
 
 @contextlib.contextmanager
