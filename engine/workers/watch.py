@@ -36,7 +36,8 @@ class _Watch:
         self._store, _, _ = next(distributed.rendezvous("env://"))  # pyright: ignore[reportPrivateImportUsage]
         self._store.set(self._key("host", rank), platform.node() or "its machine")
         self._left = threading.Event()
-        threading.Thread(target=self._beat, daemon=True).start()
+        self._beats = threading.Thread(target=self._beat, daemon=True)
+        self._beats.start()
 
     @staticmethod
     def _key(kind: str, rank: int) -> str:
@@ -71,6 +72,7 @@ class _Watch:
         self._left.set()
         with contextlib.suppress(RuntimeError):
             self._store.set(self._key("farewell", self._rank), farewell or _ROUTINE)
+        self._beats.join(_PATIENCE)  # a thread that is inside the store when Python ends would abort the process
 
     def obituary(self, error: BaseException) -> str | None:
         """What to say of the process whose end was the cause of an error here; None if it was not that.
