@@ -14,7 +14,7 @@ from helpers.forkserver import ForkServer
 
 from tfm.cli.startup import set_up_libraries
 
-pytest_plugins = ["helpers.small_run"]
+pytest_plugins = ["helpers.small_run", "helpers.written_files"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")  # not that of whoever tests

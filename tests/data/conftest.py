@@ -11,21 +11,7 @@ from tfm.data.tokenizer import Tokenizer
 from tfm.data.toy import toy_pairs
 from tfm.data.vocabulary_training import build_tokenizer
 
-Write = Callable[[str, str | bytes], Path]
 BuildCorpus = Callable[[list[Pair]], Corpus]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Writes a file of this name and content."""
-
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
 
 
 @pytest.fixture(scope="session")

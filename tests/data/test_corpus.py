@@ -1,18 +1,15 @@
 """Corpora: put together from the settings, one after another, under an identity that follows their content."""
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from helpers.tables import LANGUAGES
+from helpers.written_files import Write
 
 from tfm.data import corpus as corpus_module
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Corpus, dev_corpus, mix, open_corpus, open_spec, replay_corpus
 from tfm.system.errors import DataError, UsageError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def test_several_corpora_are_read_one_after_another(write: Write) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from helpers.written_files import Write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from tfm.data import reading
 from tfm.data.reading import count_controls, iter_raw_lines, read_lines
 from tfm.system.errors import DataError
 
-Write = Callable[[str, str | bytes], Path]
 COMPRESSORS = {
     "gz": gzip.compress,
     "bz2": bz2.compress,

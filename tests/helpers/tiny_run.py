@@ -1,6 +1,6 @@
 """A run small enough to train in a second, with dropout, smoothing, moving average and accumulation all on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,17 @@ def train_tiny(configure: Configure) -> TrainTiny:
         return result
 
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_picture() -> Iterator[None]:
+    """A stand-in for the learning curve: hundreds of trainings would each draw for half a second.
+
+    `test_curve` draws it, and so does each training of the installed command.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfm.engine.runs.log.learning_curve", lambda records, config: b"a picture")
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Arrow and Parquet files, folders of save_to_disk, and SPECs of the hub."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,13 +7,12 @@ import pyarrow.parquet
 import pytest
 from datasets import Dataset, DatasetDict
 from helpers.tables import LANGUAGES, PAIRS, jsonl, pairs_of, table
+from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import dev_corpus, open_spec
 from tfm.data.formats import parse_hub_spec
 from tfm.system.errors import DataError, UsageError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 @pytest.mark.usefixtures("offline")

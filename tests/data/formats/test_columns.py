@@ -1,18 +1,16 @@
 """The columns that hold the two sides: found by configured name, by common name, or because there are only two."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from helpers.tables import LANGUAGES, jsonl, pairs_of
+from helpers.written_files import Write
 from pyarrow import parquet
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import Pair
 from tfm.system.errors import DataError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def test_translation_field(write: Write) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from datasets import Dataset
 from helpers.tables import PAIRS, table
+from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import format_of, open_corpus, open_spec
@@ -27,8 +28,6 @@ from tfm.data.formats.text import TOY_LANGUAGE
 from tfm.data.formats.tmx import TMX
 from tfm.data.formats.xliff import XLIFF
 from tfm.system.errors import DataError, UsageError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def test_missing_file_is_noticed_at_once(write: Write) -> None:

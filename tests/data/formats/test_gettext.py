@@ -1,15 +1,13 @@
 """Messages of programs."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polib
 import pytest
 from helpers.tables import pairs_of
+from helpers.written_files import Write
 
 from tfm.system.errors import DataError
-
-Write = Callable[[str, str | bytes], Path]
 
 PO = r"""# a comment
 msgid ""

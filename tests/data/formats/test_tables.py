@@ -2,18 +2,17 @@
 
 import bz2
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers.tables import PAIRS, jsonl, pairs_of
+from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
 from tfm.data.formats.columns import DELIMITERS
 from tfm.system.errors import DataError, UsageError
 
-Write = Callable[[str, str | bytes], Path]
 NAMED = "id\ten\tfr\n1\ta cat\tun chat\n2\ta dog\t\n3\tbread\tdu pain\n"
 
 

@@ -2,11 +2,11 @@
 
 import bz2
 import random
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from helpers.written_files import Write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,8 +16,6 @@ from tfm.data.formats.text import TOY_SIZES, open_text
 from tfm.data.holdout import hold_out
 from tfm.data.toy import toy_pairs
 from tfm.system.errors import DataError, UsageError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def test_two_files(write: Write) -> None:

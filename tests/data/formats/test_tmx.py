@@ -1,16 +1,14 @@
 """Translation memories."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers.tables import pairs_of
+from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.system.errors import DataError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def tmx(*units: str, srclang: str = "en", encoding: str = "UTF-8") -> str:

@@ -1,15 +1,11 @@
 """XLIFF of both generations."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from helpers.tables import pairs_of
+from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.system.errors import DataError
-
-Write = Callable[[str, str | bytes], Path]
 
 OLD = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polib
 import pytest
+from helpers.written_files import Write
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from tfm.data.config import DataConfig
@@ -17,8 +18,6 @@ from tfm.data.corpus import open_spec
 from tfm.engine.documents import DOCUMENTS, is_document, open_document
 from tfm.engine.documents.document import Document, Fields
 from tfm.system.errors import DataError, UsageError
-
-Write = Callable[[str, str | bytes], Path]
 
 
 def opened(path: Path, src_column: str = "src", tgt_column: str = "tgt") -> Document:

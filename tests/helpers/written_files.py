@@ -1,13 +1,15 @@
-"""Files to translate."""
+"""Files that a test writes into its own folder."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+Write = Callable[[str, str | bytes], Path]
+
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+def write(tmp_path: Path) -> Write:
     """Writes a file of this name and content."""
 
     def write(name: str, content: str | bytes) -> Path:
