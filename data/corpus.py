@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
-from .formats import MODULES, PREFIX, SUFFIXES, parse_hub_spec, refuse_known_format, suffix_of
+from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, refuse_known_format, suffix_of
 from .formats.format import Corpus, Format, Pair
 from .formats.text import TOY_LANGUAGE, open_text, open_two_files
 
@@ -139,12 +139,10 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
 
 def format_of(spec: str) -> Format:
     """The format of a SPEC. What reads it is imported now: no training waits for the formats that it does not read."""
-    if spec.startswith(PREFIX) or Path(spec).is_dir():
+    if spec.startswith(PREFIX) or is_saved_folder(spec):
         from .formats.arrow import DISK, HUB
 
-        for known in (HUB, DISK):
-            if known.fits(spec):
-                return known
+        return HUB if spec.startswith(PREFIX) else DISK
     if TOY_LANGUAGE.fits(spec):
         return TOY_LANGUAGE
     if (suffix := suffix_of(Path(spec))) in MODULES:
@@ -164,13 +162,7 @@ def spec_path(spec: str) -> Path | None:
     if name.startswith(PREFIX):
         folder = Path(parse_hub_spec(name)[0])
         return folder if folder.exists() else None
-    if TOY_LANGUAGE.fits(name) and not Path(name).is_dir():
-        return None
-    if TOY_LANGUAGE.fits(name):
-        from .formats.arrow import DISK
-
-        return Path(name) if DISK.fits(name) else None
-    return Path(name)
+    return None if TOY_LANGUAGE.fits(name) and not is_saved_folder(name) else Path(name)
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:

@@ -62,6 +62,11 @@ def suffix_of(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
+def is_saved_folder(spec: str) -> bool:
+    """Whether a SPEC is a folder that `save_to_disk` of the library `datasets` has written: one table, or several."""
+    return any((Path(spec) / mark).is_file() for mark in ("dataset_info.json", "dataset_dict.json"))
+
+
 def parse_hub_spec(spec: str) -> tuple[str, str | None, str | None, str | None]:
     """Splits `hf:NAME[/SUBSET][:SPLIT][@REVISION]` into name, subset, split and revision.
 

@@ -10,12 +10,10 @@ from ...system.errors import DataError, UsageError
 from ...system.files import sha256_bytes
 from ..config import DataConfig
 from ..reading import hash_file
-from . import PREFIX, parse_hub_spec
+from . import PREFIX, is_saved_folder, parse_hub_spec
 from .columns import record_pairs
 from .format import Corpus, Format, Stamp, file_format, first_line, identity_of
 
-_MARKS = ("dataset_info.json", "dataset_dict.json")
-"""Files that such a folder has: of one table, of several with names."""
 _SPLITS = {"train": ("train",), "dev": ("validation", "dev", "valid"), "test": ("test",)}
 """What the table of each purpose may be called."""
 
@@ -88,7 +86,7 @@ def _open_disk(spec: str, config: DataConfig, split: str) -> Corpus:
 
 DISK = Format(
     "a folder written by save_to_disk",
-    lambda spec: any((Path(spec) / mark).is_file() for mark in _MARKS),
+    is_saved_folder,
     _open_disk,
 )
 
