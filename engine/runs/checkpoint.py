@@ -225,6 +225,11 @@ class StoredModel:
     description: ModelDescription
     weights: bytes
 
+    @property
+    def path(self) -> Path:
+        """The file of weights."""
+        return self.checkpoint / f"{self.description.weights}.safetensors"
+
 
 def read_model(directory: Path) -> StoredModel:
     """Reads what using a checkpoint takes, each file once: neither the moments nor the weights that are not used.

@@ -80,6 +80,17 @@ def load_weights(model: nn.Module, directory: Path, name: str) -> None:
     _copy(read_weights(model, directory, name), model)
 
 
+def load_stored(model: nn.Module, stored: StoredModel) -> None:
+    """Copies the weights that were read from a checkpoint into a model.
+
+    Raises:
+        ModelError: They are not weights of this model, see `read_weights`.
+    """
+    tensors = _parse(stored.weights, stored.path)
+    _refuse_other_weights(tensors, model, stored.path)
+    _copy(tensors, model)
+
+
 @torch.no_grad()
 def _copy(tensors: dict[str, Tensor], model: nn.Module) -> None:
     """Moves tensors into a model; the memory of each is free once it is copied."""
@@ -194,10 +205,9 @@ def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") ->
     Raises:
         ModelError: They do not belong together, or a weight is not finite.
     """
-    path = stored.checkpoint / f"{stored.description.weights}.safetensors"
-    tensors = _parse(stored.weights, path)
-    _refuse_other_depth(tensors, stored.description, path)
-    _refuse_other_weights(tensors, described_model(stored.description), path)
+    tensors = _parse(stored.weights, stored.path)
+    _refuse_other_depth(tensors, stored.description, stored.path)
+    _refuse_other_weights(tensors, described_model(stored.description), stored.path)
     model = blank_model(stored.description)
     _copy(tensors, model)
     return model.to(device).eval()

@@ -23,7 +23,7 @@ from ..device import keep_freed_memory, own_device, pick_device, processor_name
 from ..runs.checkpoint import ModelDescription, Saved, read_description
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
-from ..runs.weights import blank_model, load_moments, load_weights, read_weights
+from ..runs.weights import blank_model, load_moments, load_stored, load_weights, read_weights
 from ..workers.ranks import Ranks
 from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts, objective_of
 from .finish import Finishing, Request
@@ -139,18 +139,17 @@ class Run:
 
     def initialise(self, source: RunDirectory) -> None:
         """Takes the best weights of another run."""
-        checkpoint = source.find_checkpoint("best", warn=self.reporter.warn)
-        description = read_description(checkpoint)
-        theirs, ours = description.model_config().without_dropout(), self.settings.model.without_dropout()
+        stored = source.find_model("best", warn=self.reporter.warn)
+        theirs, ours = stored.description.model_config().without_dropout(), self.settings.model.without_dropout()
         if theirs != ours:
             name = next(name for name, value in asdict(theirs).items() if value != getattr(ours, name))
             raise UsageError(
                 f"{source} is another model than this configuration has: its {name} is {getattr(theirs, name)}, not"
                 f" {getattr(ours, name)}; see tfm info --run {source.quoted}"
             )
-        check_tokenizer(self.data.tokenizer, description.tokenizer_sha256, source.tokenizer)
-        load_weights(self.trainer.model, checkpoint, description.weights)
-        self.reporter.say(f"starting from the weights of {checkpoint}")
+        check_tokenizer(self.data.tokenizer, stored.description.tokenizer_sha256, source.tokenizer)
+        load_stored(self.trainer.model, stored)
+        self.reporter.say(f"starting from the weights of {stored.checkpoint}")
 
 
 @contextlib.contextmanager
