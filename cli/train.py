@@ -123,9 +123,8 @@ def train(
     del debug
     started = time.monotonic()
     from ..engine.choose import default_run, training_settings
-    from ..engine.runs.directory import RunDirectory, refuse_two_tokenizers
+    from ..engine.runs.directory import RunDirectory
 
-    refuse_two_tokenizers(tokenizer, init_from)
     if dry_run and finish_in is not None:
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
@@ -138,7 +137,7 @@ def train(
         data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column, "replay": replay},
         training={"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision},
         assignments=set_ or [],
-        vocabulary_given=tokenizer is not None,
+        tokenizer=tokenizer,
         say=console.say,
     )
     directory = RunDirectory(run or default_run(config, settings.data))

@@ -15,7 +15,7 @@ from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
-from .runs.directory import RunDirectory
+from .runs.directory import RunDirectory, refuse_two_tokenizers
 from .runs.find import RUNS
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
@@ -49,7 +49,7 @@ def training_settings(
     data: Section,
     training: Section,
     assignments: list[str],
-    vocabulary_given: bool = False,
+    tokenizer: Path | None = None,
     say: Say = lambda text: None,
 ) -> RunConfig:
     """The settings of a start. Its layers are merged, lowest first, and parsed once.
@@ -58,13 +58,14 @@ def training_settings(
         config: A preset's name or a YAML file.
         data, training: Flags by the name of their key; empty or None where not given.
         assignments: `--set`, which has the last word.
-        vocabulary_given: There is a vocabulary already, so that nothing needs to be said of its size.
+        tokenizer: A vocabulary that is given, so that nothing needs to be said of its size.
         say: Hears which preset was chosen for the data, and which settings, and why.
 
     Raises:
         UsageError: The flags contradict each other, or a setting is wrong.
         DataError: The preset depends on data that cannot be read.
     """
+    refuse_two_tokenizers(tokenizer, init_from)
     begun = run is not None and RunDirectory(run).has_begun
     data = {key: value for key, value in data.items() if value}
     own_data = not data.keys().isdisjoint({"src", "tgt", "data", "text"})
@@ -94,7 +95,7 @@ def training_settings(
         settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
     for choice in choices:
         overruled = getattr(getattr(settings, choice.section), choice.key) != choice.value
-        if not overruled and not (vocabulary_given and choice.section == "tokenizer"):
+        if not overruled and not (tokenizer is not None and choice.section == "tokenizer"):
             say(f"  {choice.reason}")
     return settings
 

@@ -64,11 +64,10 @@ def train(
     started = time.monotonic()
     from ..system.interrupts import Interrupts
     from .choose import default_run, training_settings
-    from .runs.directory import RunDirectory, refuse_two_tokenizers
+    from .runs.directory import RunDirectory
     from .training.train import train as train_run
 
     given_tokenizer, source = _path(tokenizer), _path(init_from)
-    refuse_two_tokenizers(given_tokenizer, source)
     files = {"src": src, "tgt": tgt, "data": data, "dev_src": dev_src, "dev_tgt": dev_tgt, "dev": dev}
     files |= {"text": text, "dev_text": dev_text, "replay": replay}
     reporter = Console() if reporter is None else reporter
@@ -79,7 +78,7 @@ def train(
         data={key: _names(value) for key, value in files.items()},
         training={"max_steps": max_steps, "max_time": max_time, "seed": seed},
         assignments=[f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()],
-        vocabulary_given=tokenizer is not None,
+        tokenizer=given_tokenizer,
         say=reporter.say,
     )
     directory = RunDirectory(_path(run) or default_run(config, configuration.data))

@@ -129,7 +129,7 @@ def test_only_what_is_used_of_a_recipe_is_said(choose: Chooser, tmp_path: Path) 
     assert choose("model.dropout=0.15", pairs=500).model.dropout == 0.15
     assert [line.split()[0] for line in choose.said[1:]] == ["vocabulary", "batches", "at"]
     choose.said.clear()
-    choose(training={"max_time": "8h"}, vocabulary_given=True)
+    choose(training={"max_time": "8h"}, tokenizer=Path("vocabulary"))
     assert [line.split()[0] for line in choose.said[1:]] == ["dropout", "batches"]
     choose.said.clear()
     start_run(tmp_path / "source", choose("tokenizer.vocab_size=777", "model.d_model=64", config="toy"))
