@@ -28,16 +28,11 @@ MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
 
-
-RATE = 0.1
-"""The learning rates are this share of those with which the model was trained."""
-
-
-SHORTER = 2
-"""Updates are this many times fewer than to learn as many pairs from nothing."""
-
-
-MIN_UPDATES = 300
+FINE_TUNING_RATE = 0.1
+"""In training on, the learning rates are this share of those with which the model was trained."""
+FINE_TUNING_SHORTER = 2
+"""In training on, updates are this many times fewer than to learn as many pairs from nothing."""
+MIN_FINE_TUNING_UPDATES = 300
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,9 @@ def fine_tuning(source: dict[str, Any], pairs: int) -> dict[str, Any]:
         source: The whole settings of that run: its model, its vocabulary and its way of decoding stay.
     """
     training = source.get("training", {})
-    rates = {name: training[name] * RATE for name in ("learning_rate", "muon_learning_rate") if name in training}
-    steps = max(max_updates(pairs) // SHORTER, MIN_UPDATES)
+    rates = {
+        name: training[name] * FINE_TUNING_RATE for name in ("learning_rate", "muon_learning_rate") if name in training
+    }
+    steps = max(max_updates(pairs) // FINE_TUNING_SHORTER, MIN_FINE_TUNING_UPDATES)
     kept = {section: source[section] for section in ("model", "tokenizer", "decoding") if section in source}
     return {**kept, "training": {**training, **_TRAINING, **rates, "max_steps": steps}}

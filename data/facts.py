@@ -1,7 +1,8 @@
 """What is usual in a corpus, and else a fault of a translation: repetition, other numbers, text where no letters were.
 
 A text repeats itself as a model does that has learned little. That is counted in letters, not in pieces: a char
-vocabulary and a word vocabulary are judged alike. Numbers are compared in the digits of any script.
+vocabulary and a word vocabulary are judged alike. Numbers are compared in the digits of any script. The two sides of
+a corpus are known by their groups of three characters, so that swapped ones are noticed.
 """
 
 import re
@@ -35,6 +36,16 @@ _NUMBER = re.compile(r"\d{1,3}(?:['’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,٫]
 _GROUPS = re.compile(r"(\D)")
 _HAN = {str(value): signs for value, signs in enumerate(["〇零", "一", "二两兩", *"三四五六七八九十"])}
 """Small numbers as Chinese and Japanese may write them."""
+
+
+LOOKED_AT = 2_000
+"""This many pairs are compared, from all over a corpus."""
+
+
+FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
+"""A side with fewer says too little."""
+CLEARLY = 1.5
+"""Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
 
 
 @dataclass(frozen=True)
@@ -201,14 +212,6 @@ def _surplus(spelt: list[str], more: Counter[str]) -> list[str]:
 
 def _digits(spelt: Iterable[str]) -> list[str]:
     return sorted(filter(str.isdecimal, map(_ascii, "".join(spelt))))
-
-
-LOOKED_AT = 2_000
-"""This many pairs are compared, from all over a corpus."""
-FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
-"""A side with fewer says too little."""
-CLEARLY = 1.5
-"""Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
 
 
 def sample_rows(count: int) -> range:

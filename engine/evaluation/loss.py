@@ -15,6 +15,9 @@ from ...seq2seq.out_of_memory import in_halves
 from ...seq2seq.training.batch import Batch
 from ..translator import Translator
 
+_BATCH = 64
+"""Pairs that are scored at a time."""
+
 
 @dataclass(frozen=True)
 class SetLoss:
@@ -77,10 +80,6 @@ def _summed_loss(model: Any, batch: Batch, rows: Sequence[int]) -> float:
     part = batch.rows(slice(rows[0], rows[-1] + 1))
     logits, targets = model(part.src, part.tgt_in).float(), part.tgt_out.flatten()
     return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=model.pad_id, reduction="sum").item()
-
-
-_BATCH = 64
-"""Pairs that are scored at a time."""
 
 
 @dataclass(frozen=True)

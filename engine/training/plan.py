@@ -52,8 +52,6 @@ TIMED_TO_FINISH = 20
 NEWEST = 4
 """The pace is taken from the newest fourth of the updates. One slow minute does not decide it; a machine that became
 slower does."""
-
-
 REMEMBERED = 10_000
 """Updates whose times are remembered."""
 

@@ -26,8 +26,6 @@ from .precision import DTYPES, Precision, Rates, layer_matrices, muon_matrices, 
 
 _FEWEST_BYTES = 12
 """Bytes that a parameter takes at least: the weight, its gradient, one moment."""
-
-
 SMALLEST_PART = 256
 """Tokens that a part has at least; below, a process spends more time on calls than on numbers."""
 _SHARING = 50

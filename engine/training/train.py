@@ -129,9 +129,8 @@ def _lead(run: Run, init_from: Path | None) -> TrainingResult:
     run.begin(init_from)
     if run.is_finished:
         run.ranks.send_home()
-        prune(
-            run
-        )  # a kill may have come after the last save, before old checkpoints were removed or the curve was drawn
+        # A kill may have come after the last save, before old checkpoints were removed or the curve was drawn.
+        prune(run)
         run.log.draw_last_curve()
         return _result(run, _how_to_go_on(run))
     _announce(run)

@@ -27,7 +27,9 @@ def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
 
 
 class AdamW:
-    """Computes what `torch.optim.AdamW` does, by the same fused kernel, to the last bit.
+    """Adam with weight decay beside the gradient, not in it (Loshchilov & Hutter 2019).
+
+    Computes what `torch.optim.AdamW` does, by the same fused kernel, to the last bit.
 
     To make a `torch.optim.Optimizer` imports torch's compiler, which nothing else here needs: more than a second of
     each start, in each process, and a hundred megabytes.
