@@ -16,7 +16,7 @@ from ..system.reporter import Console
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
 _USUAL_BYTES = 2000
-"""A line of so many bytes counts as one more, so that a chunk of long lines does not fill the memory."""
+"""A line counts as one more for each of this many bytes, so that a chunk of long lines does not fill the memory."""
 
 Chunk = list[bytes | None]
 """Raw lines; None stands for one too long to be read whole."""

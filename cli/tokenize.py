@@ -118,7 +118,7 @@ def _counted(pairs: Iterator["Pair"], controls: tuple[Controls, Controls]) -> It
 
 
 def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: Console, then: str) -> Iterator["Pair"]:
-    """The pairs, with a bar while they are read; says what comes after them."""
+    """The pairs, with a bar while they are read. When all are read, says what is done next."""
     bar = console.progress("reading", corpus.count(), corpus.unit)
     for number, pair in enumerate(pairs, start=1):
         yield pair

@@ -83,7 +83,7 @@ def _amount(letters: int) -> str:
 
 
 def max_updates(pairs: int) -> int:
-    """The largest number of updates for so many pairs."""
+    """The largest number of updates for a number of pairs."""
     return max(100 * round(UPDATES * (max(pairs, 1) / PAIRS) ** GROWTH / 100), 400)
 
 

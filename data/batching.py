@@ -149,7 +149,7 @@ class BatchSource:
         return self._plan
 
     def rows(self, epoch: int, index: int, part: int = 0, parts: int = 1) -> list[Row]:
-        """The pairs of one batch of an epoch, or of one of so many parts of it; none if it has fewer pairs than that.
+        """The pairs of one batch of an epoch, or of part number `part` of `parts`; none if there are too few for that.
 
         A part is every `parts`-th pair, from number `part` on: the pairs of a batch stand in order of length, so that
         its parts are about equally much work. Subword dropout is drawn for the whole batch, so that it does not depend

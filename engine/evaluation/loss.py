@@ -84,7 +84,7 @@ def _summed_loss(model: Any, batch: Batch, rows: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """The log-probability of a target given its source, in nats, over so many pieces, its end included."""
+    """The log-probability of a target given its source, in nats, and the number of its pieces, its end included."""
 
     log_prob: float
     tokens: int

@@ -15,7 +15,7 @@ from .scores import LengthGroup, Score, by_length, correlation, score, sentence_
 
 @dataclass(frozen=True)
 class Kept:
-    """How much of what should be in the outputs is there: `count` of `total`."""
+    """How much the outputs have of all that they should have: `count` of `total`."""
 
     count: int
     total: int

@@ -173,7 +173,7 @@ class StoreBatches:
         return len(self._source.plan(epoch))
 
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
-        """One of so many parts of a batch, on the device; None if it has too few sentences for that."""
+        """Part number `part` of `parts` of a batch, on the device; None if it has too few sentences for that."""
         rows = self._source.rows(epoch, index, part, parts)
         return Batch.of(rows, device=self._device) if rows else None
 

@@ -232,7 +232,7 @@ class Plan:
         self._timed += 1
 
     def _is_timed_enough(self, request: Request | None) -> bool:
-        """Whether so many updates have been timed that the time limit can become a number of them."""
+        """Whether enough updates have been timed to turn the time limit into a number of updates."""
         in_a_hurry = request is not None or self._time_is_short()
         return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and in_a_hurry)
 
@@ -336,7 +336,7 @@ class Plan:
         )
 
     def _shortest(self, step: int, wanted: int) -> int:
-        """The shortest run, of so many updates or more, that gives the updates so far the learning rates they had."""
+        """The shortest run of at least `wanted` updates that gives the updates so far the learning rates they had."""
         lengths = range(wanted, self.limit)
         return wanted + bisect_left(lengths, step, key=lambda n: length_matters_after(self._config, n))
 

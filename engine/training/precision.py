@@ -25,7 +25,7 @@ Shapes = Counter[tuple[int, int]]
 """How many matrices there are of each shape."""
 
 MULTIPLICATIONS = 200_000_000
-"""About so many are made with a matrix at a time, in a hundredth of a second: a large one is timed with fewer rows."""
+"""About this many are timed with a matrix, in a hundredth of a second: a large one is timed with fewer rows."""
 _FEWEST_ROWS = 64
 _LARGEST_OUTPUT = 8192
 """A larger vocabulary is timed as one of this size."""
@@ -36,7 +36,7 @@ _ROUNDS = 3
 _SECONDS = 0.02
 """Each product is timed for at least so long, both precisions together."""
 _HOPELESS = 3
-"""If bf16 takes so many times as long as fp32 for one product, it is not timed for the others."""
+"""If bf16 takes this many times as long as fp32 for one product, it is not timed for the others."""
 
 clock = time.perf_counter
 """What products are timed with: seconds."""
@@ -80,7 +80,7 @@ def muon_matrices(model: nn.Module) -> Shapes:
 
 
 def time_layers(matrices: Shapes, tokens: int) -> Rates:
-    """Times the products of a batch of so many tokens with the matrices of the layers and of the output layer.
+    """Times the products of a batch of `tokens` tokens with the matrices of the layers and of the output layer.
 
     Each matrix takes part in three: with the input, with the gradient of the output, and that of these two with each
     other. The loss makes the output layer's in chunks of `CHUNK_ROWS`; no more rows are timed.

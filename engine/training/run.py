@@ -226,7 +226,7 @@ def _run(
     interrupts: Interrupts,
     saved: Saved | None,
 ) -> Run:
-    """A run of what has been found out, with a trainer and a log."""
+    """The run, with a trainer and a log of its own."""
     training, ranks = settings.training, setup.ranks
     trainer = build_trainer(
         training,

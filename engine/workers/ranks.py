@@ -79,7 +79,7 @@ class SharedMemory:
         self.file = self._rows = None
 
     def reserve(self, ranks: int, size: int) -> bool:
-        """Makes room for tensors of so many bytes, for all ranks at once; one of them does that.
+        """Makes room for a tensor of `size` bytes of each rank. One rank does that for all.
 
         Returns:
             Whether there is room.
@@ -241,7 +241,7 @@ def started_by_torchrun() -> Ranks | None:
 
 @contextlib.contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
-    """Inside the block torch computes with so many threads; None changes nothing."""
+    """Inside the block torch computes with `count` threads; None changes nothing."""
     if count is None:
         yield
         return

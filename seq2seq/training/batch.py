@@ -64,7 +64,7 @@ class BatchProvider(Protocol):
         ...
 
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
-        """One of so many equal parts of a batch, on the training device; None if the batch is too small for that."""
+        """Part number `part` of `parts` of a batch, on the training device; None if the batch is too small for that."""
         ...
 
 

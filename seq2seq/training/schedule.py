@@ -82,7 +82,8 @@ def length_matters_after(config: TrainingConfig, max_steps: int) -> float:
 
 
 def warmup_fits(config: TrainingConfig, max_steps: int) -> bool:
-    """Whether a run of so many updates comes to its peak: the warm-up ends before the run does, and before it falls."""
+    """Whether a run of `max_steps` updates comes to its peak: the warm-up ends before the run does, and before the rate
+    falls."""
     if config.schedule != "trapezoid":
         return config.warmup_steps < max_steps
     return config.warmup_steps <= length_matters_after(replace(config, warmup_steps=0), max_steps)
