@@ -165,8 +165,8 @@ GUARDS = [
     Guard(
         "shapes are compared before memory is taken",
         "engine/runs/weights.py",
-        "    _refuse_other_depth(tensors, stored.description, path)\n"
-        "    _refuse_other_weights(tensors, described_model(stored.description), path)\n"
+        "    _refuse_other_depth(tensors, stored.description, stored.path)\n"
+        "    _refuse_other_weights(tensors, described_model(stored.description), stored.path)\n"
         "    model = blank_model(stored.description)",
         "    model = blank_model(stored.description)",
         f"{CHECKPOINTS}::test_a_model_larger_than_its_file_is_refused_before_memory_is_taken",
