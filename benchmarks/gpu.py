@@ -8,7 +8,7 @@ does not end the others, and what it had printed is kept. `gpu.json` in --output
     correct         the device beside the CPU: logits, loss, gradients; a run stopped and resumed; the tests for CUDA
     seconds_to_40   Multi30k from its text to 40 BLEU; greedy outputs of the trained model on both devices
     speed           tokens/s and share of the peak, tfm's own updates; a profile of one
-    graphs          CUDA graphs of the micro-step and of the optimizer, beside the plain ones
+    graphs          CUDA graphs of the passes over a batch and of the optimizer's step, beside the plain ones
     peer            MarianMTModel of transformers, in turn with tfm
     compiled        torch.compile of the loss, beside the plain one
     cores           training and decoding on 1, 2, 4, .. cores of the CPU
@@ -85,8 +85,8 @@ SCRIPTS = {
     "correct": ("gpu_checks.py", 65),
     "seconds_to_40": ("gpu_runs.py", 128),
     "speed": ("gpu_speed.py", 80),
-    "graphs": ("gpu_speed.py", 30),
-    "peer": ("gpu_speed.py", 40),
+    "peer": ("gpu_speed.py", 60),
+    "graphs": ("gpu_speed.py", 20),
     "compiled": ("gpu_speed.py", 60),
     "cores": ("gpu_runs.py", 85),
     "base_preset": ("gpu_runs.py", 60),

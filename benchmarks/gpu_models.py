@@ -16,8 +16,8 @@ from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.tokenizer import FIRST_TEXT_ID
 from tfm.engine.device import computes_bf16, pick_device
 from tfm.engine.runs.checkpoint import FORMAT_VERSION, ModelDescription
-from tfm.engine.training.build import StoreBatches, build_trainer
-from tfm.seq2seq.training.batch import Group
+from tfm.engine.training.build import build_trainer
+from tfm.seq2seq.training.batch import BatchProvider, Group
 from tfm.seq2seq.training.optimizer import MovingAverage
 from tfm.seq2seq.training.progress import Progress
 from tfm.seq2seq.training.update import Trainer
@@ -54,8 +54,8 @@ class Case:
 MULTI30K = Case("multi30k, 2 x 2,048 tokens", "multi30k", 2048, 2, 14, 8, 29_000)
 MULTI30K_WHOLE = Case("multi30k, 1 x 4,096 tokens", "multi30k", 4096, 1, 14, 8, 29_000)
 MULTI30K_LARGE = Case("multi30k, 1 x 16,384 tokens", "multi30k", 16_384, 1, 14, 8, 29_000)
-BASE = Case("base, 1 x 25,000 tokens", "pairs-1m", 25_000, 1, 27, 3, 60_000)
-BASE_LARGE = Case("base, 4 x 25,000 tokens", "pairs-1m", 25_000, 4, 27, 3, 60_000)
+BASE = Case("base, 1 x 25,000 tokens", "pairs-1m", 25_000, 1, 27, 3, 30_000)
+BASE_LARGE = Case("base, 4 x 25,000 tokens", "pairs-1m", 25_000, 4, 27, 3, 30_000)
 
 
 class RandomPairs:
@@ -96,7 +96,7 @@ class Bench:
         trainer: tfm's own, on its device.
         pairs: Its data.
         description: Of its model.
-        provider: Its batches once more, to take single ones.
+        provider: Its batches, to take single ones.
         dtype: Precision of its activations.
     """
 
@@ -105,7 +105,7 @@ class Bench:
     trainer: Trainer
     pairs: RandomPairs
     description: ModelDescription
-    provider: StoreBatches
+    provider: BatchProvider
     dtype: torch.dtype
 
     def batch(self, number: int = 0) -> Any:
@@ -173,8 +173,7 @@ def build_bench(case: Case, device: torch.device, *, tiny: bool, dtype: torch.dt
     )
     if settings.training.ema_decay:
         trainer.average = MovingAverage(trainer.model, settings.training.ema_decay)
-    provider = StoreBatches(store, settings.training, device)
-    return Bench(case, settings, trainer, pairs, description, provider, dtype)
+    return Bench(case, settings, trainer, pairs, description, trainer.provider, dtype)
 
 
 def synchronize(device: torch.device) -> None:

@@ -31,6 +31,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tfm.seq2seq.training.loss import training_loss
+from tfm.seq2seq.training.update import Trainer
 
 PEAK_TFLOPS = 790.0
 """Of an H100 or H200 in bf16, dense, as measured products reach it."""
@@ -40,7 +41,7 @@ UPDATE_SECONDS = 4.0
 TINY_SECONDS = 0.2
 ROUND_SECONDS = 0.4
 ROUNDS = 3
-SPEED_CASES = (MULTI30K, MULTI30K_WHOLE, BASE, BASE_LARGE, MULTI30K_LARGE)
+SPEED_CASES = (MULTI30K_WHOLE, BASE, MULTI30K, BASE_LARGE, MULTI30K_LARGE)
 PROFILED = (MULTI30K_WHOLE, BASE)
 ROWS = 15
 """Of each list of a profile."""
@@ -73,6 +74,7 @@ def speed(options: Options) -> None:
                 megaflops_per_token=flops / 1e6,
                 **memory(device),
                 batches_in_pieces=bench.trainer.progress.divided,
+                **padding(bench),
                 precision=str(bench.dtype).removeprefix("torch."),
             )
     for case in PROFILED:
@@ -103,10 +105,26 @@ def shares(tflops: float, options: Options) -> dict[str, float]:
     return found | ({"percent_of_product": 100 * tflops / measured} if measured else {})
 
 
+def padding(bench: Bench) -> dict[str, float]:
+    """Share of the positions of an epoch that hold no token, and how many shapes its batches have."""
+    batches = [bench.batch(number) for number in range(bench.provider.num_batches(0))]
+    pad_id: Any = bench.trainer.model.pad_id
+    real = sum(int((batch.src != pad_id).sum()) + batch.num_tokens for batch in batches)
+    # A row that fills a batch up has a source, which is no token of the epoch's either.
+    filling = sum(int((batch.src[(batch.tgt_out == pad_id).all(dim=1)] != pad_id).sum()) for batch in batches)
+    shapes = {(batch.src.shape, batch.tgt_out.shape) for batch in batches}
+    return {
+        "padding_percent": 100 - 100 * (real - filling) / sum(batch.positions for batch in batches),
+        "shapes": len(shapes),
+    }
+
+
 def time_updates(bench: Bench, device: torch.device, seconds: float) -> Speed:
-    """tfm's own updates, reading and padding of batches included."""
+    """tfm's own updates, reading and padding of batches included, once all shapes of an epoch have been met."""
     progress = bench.trainer.progress
     for _ in range(WARMUP_UPDATES):
+        bench.update()
+    while progress.epoch == 0 and device.type == "cuda":
         bench.update()
     synchronize(device)
     start, tokens, step = time.perf_counter(), progress.tokens, progress.step
@@ -137,11 +155,20 @@ def stages(bench: Bench, device: torch.device) -> dict[str, float]:
     for index in range(times):
         batch = stage("batch", lambda index=index: bench.batch(index))
         trainer.gradients.clear()
-        loss, count = stage("forward", lambda batch=batch: trainer.loss(model, batch))
-        stage("backward", loss.backward)
+        loss, _ = stage("plain_forward", lambda batch=batch: trainer.loss(model, batch))
+        stage("plain_backward", loss.backward)
+        del loss  # a graph is not recorded while another pass is alive
+        trainer.gradients.clear()
+        if trainer.graphs is not None:
+            trainer.graphs.ready(batch)
+        loss, count = stage("passes", lambda batch=batch: trainer.backward(batch))
         trainer.gradients.count(loss, count)
         stage("norm_and_clip", lambda: trainer.gradients.normalise_and_clip(trainer.config.max_grad_norm))
-        stage("optimizer", lambda: trainer.optimizer.step(RATE))
+        stage("plain_optimizer", lambda: trainer.optimizer.step(RATE))
+        if trainer.graphs is not None:
+            trainer.graphs.step(trainer.optimizer.step, RATE)
+            trainer.graphs.step(trainer.optimizer.step, RATE)
+            stage("optimizer", lambda: trainer.graphs and trainer.graphs.step(trainer.optimizer.step, RATE))
         if trainer.average is not None:
             stage("average", lambda: trainer.average and trainer.average.update(1000))
     return {f"{name}_ms": 1000 * total / times for name, total in totals.items()}
@@ -207,58 +234,36 @@ def operations(profiler: Any) -> list[dict[str, Any]]:
 
 
 def graphs(options: Options) -> None:
-    """The micro-step and the optimizer, replayed from CUDA graphs, beside the plain ones."""
+    """The passes over a batch and the optimizer's step as tfm replays them, beside the plain ones."""
     device = place(options)
     for case in PROFILED:
-        with attempt(f"micro-step, {case.name}"):
+        with attempt(f"graphs, {case.name}"):
             free()
             bench = build_bench(case, device, tiny=options.tiny)
-            losses: list[Tensor] = [torch.zeros(())]
-            step = micro_step(bench, losses)
-            step()
-            plain = losses[0].item()
-            calls = {"plain": step, "graph": captured(step, device)}
-            beside(f"micro-step, {case.name}", calls, device, options)
-            calls["graph"]()
-            emit(f"loss of a graph, {case.name}", plain=plain, graph=losses[0].item())
-        with attempt(f"optimizer, {case.name}"):
-            free()
-            bench = build_bench(case, device, tiny=options.tiny)
+            trainer, batch = bench.trainer, bench.batch()
             bench.update()
 
-            def optimize(bench: Bench = bench) -> None:
-                bench.trainer.optimizer.step(RATE)
+            def plain(trainer: Trainer = trainer, batch: Any = batch) -> Tensor:
+                loss, _ = trainer.loss(trainer.model, batch)
+                loss.backward()
+                return loss.detach()
 
-            beside(f"optimizer, {case.name}", {"plain": optimize, "graph": captured(optimize, device)}, device, options)
-
-
-def micro_step(bench: Bench, losses: list[Tensor]) -> Callable[[], None]:
-    """Forward and backward pass of one batch; the loss of the last call is in `losses`."""
-    model, batch = bench.trainer.model.train(), bench.batch()
-
-    def step() -> None:
-        loss, _ = bench.trainer.loss(model, batch)
-        loss.backward()
-        losses[0] = loss.detach()
-
-    return step
-
-
-def captured(step: Callable[[], object], device: torch.device) -> Callable[[], object]:
-    """The same kernels as a CUDA graph; the step itself where there are none."""
-    if device.type != "cuda":
-        return step
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    synchronize(device)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+            passes: dict[str, Callable[[], Any]] = {
+                "plain": plain,
+                "graph": lambda t=trainer, b=batch: t.backward(b)[0],
+            }
+            if trainer.graphs is not None:
+                trainer.graphs.ready(batch)
+            losses: dict[str, float] = {}
+            for name, call in passes.items():
+                torch.manual_seed(1)
+                losses[name] = call().item()
+            emit(f"loss of a graph, {case.name}", **losses)
+            beside(f"passes over a batch, {case.name}", passes, device, options)
+            steps: dict[str, Callable[[], object]] = {"plain": lambda t=trainer: t.optimizer.step(RATE)}
+            if trainer.graphs is not None:
+                steps["graph"] = lambda t=trainer: t.graphs and t.graphs.step(t.optimizer.step, RATE)
+            beside(f"optimizer, {case.name}", steps, device, options)
 
 
 def beside(what: str, calls: dict[str, Callable[[], object]], device: torch.device, options: Options) -> None:
@@ -272,8 +277,12 @@ def beside(what: str, calls: dict[str, Callable[[], object]], device: torch.devi
 
 
 def peer(options: Options) -> None:
-    """MarianMTModel with the same sizes and the same batches, in turn with tfm."""
+    """MarianMTModel with the same sizes and the same batches, in turn with tfm, both without cuDNN's attention.
+
+    It takes seconds for each new shape: with it the peer meets no more than some batches in the time of this part.
+    """
     device = place(options)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     for case in (BASE, MULTI30K_WHOLE):
         with attempt(f"transformers, {case.name}"):
             free()
@@ -289,20 +298,26 @@ def peer(options: Options) -> None:
             def theirs(update: Callable[[], int] = update, counted: dict[str, int] = counted) -> None:
                 counted["transformers"] += update()
 
-            speeds = speeds_in_turn({"tfm": ours, "transformers": theirs}, counted, device, options)
+            epoch = bench.provider.num_batches(0) // bench.settings.training.grad_accum_steps
+            speeds = speeds_in_turn({"tfm": ours, "transformers": theirs}, counted, device, options, epoch)
             figures = {f"{name}_tokens_per_second": sorted(each)[len(each) // 2] for name, each in speeds.items()}
             faster = spread(ratios(speeds["tfm"], speeds["transformers"]))
             emit(f"transformers, {case.name}", **figures, tfm_is_faster_by=faster, **memory(device))
 
 
 def speeds_in_turn(
-    calls: dict[str, Callable[[], None]], counted: dict[str, int], device: torch.device, options: Options
+    calls: dict[str, Callable[[], None]], counted: dict[str, int], device: torch.device, options: Options, warmup: int
 ) -> dict[str, list[float]]:
-    """Tokens a second of each, round by round; `counted` is what each has counted so far."""
+    """Tokens a second of each, round by round.
+
+    Args:
+        counted: What each has counted so far.
+        warmup: Updates that each makes first: an epoch's, so that each has met all shapes.
+    """
     seconds = TINY_SECONDS if options.tiny else 2.0
     speeds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
-        for _ in range(WARMUP_UPDATES):
+        for _ in range(WARMUP_UPDATES if options.tiny else warmup):
             call()
     for _ in range(1 if options.tiny else ROUNDS):
         for name, call in calls.items():

@@ -65,7 +65,9 @@ def train(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"),
+        typer.Option(  # typer 0.27 takes a metavar for the name if they differ by case alone
+            "--run", metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"
+        ),
         WRITES_RUN,
     ] = None,
     init_from: Annotated[

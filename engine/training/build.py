@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from ...data.facts import CorpusFacts
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
-from ...seq2seq.training.batch import Batch, Group
+from ...seq2seq.training.batch import Batch, FewShapes, Group
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.loss import NextTokenLoss
 from ...seq2seq.training.optimizer import Optimizer
@@ -158,6 +159,7 @@ class StoreBatches:
         config: TrainingConfig,
         device: torch.device,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
+        shapes: FewShapes | None = None,
     ) -> None:
         self._source = BatchSource(
             store,
@@ -166,7 +168,7 @@ class StoreBatches:
             group=config.grad_accum_steps,
             subword_dropout=subword_dropout,
         )
-        self._device = device
+        self._device, self._shapes = device, shapes
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -175,7 +177,7 @@ class StoreBatches:
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         """Part number `part` of `parts` of a batch, on the device; None if it has too few sentences for that."""
         rows = self._source.rows(epoch, index, part, parts)
-        return Batch.of(rows, device=self._device) if rows else None
+        return Batch.of(rows, device=self._device, shapes=self._shapes) if rows else None
 
     def all(self) -> Iterator[Batch]:
         """Every batch of one epoch."""
@@ -200,14 +202,21 @@ def build_trainer(
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)
     dropout = subword_dropout(tokenizer, config, description.model_config())
+    loss, shapes, graphs = build_loss(description, config, dtype), None, None
+    if device.type == "cuda" and isinstance(loss, NextTokenLoss):  # other losses depend on the rows of a batch
+        from ...seq2seq.training.graphs import CudaGraphs
+
+        shapes = FewShapes(config.max_tokens_per_batch, parts)
+        graphs = CudaGraphs(partial(loss, model), list(model.parameters()))
     return Trainer(
         model=model,
         optimizer=Optimizer(model, config, group=group, dtype=muon_dtype),
         average=None,
         config=config,
-        loss=build_loss(description, config, dtype),
-        provider=StoreBatches(store, config, device, dropout),
+        loss=loss,
+        provider=StoreBatches(store, config, device, dropout, shapes),
         progress=progress,
         group=group,
         parts=parts,
+        graphs=graphs,
     )

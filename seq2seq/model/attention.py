@@ -132,8 +132,12 @@ class MultiHeadAttention(nn.Module):
         # On a GPU the fused kernel never writes the weights to memory. On a CPU, at sentence length, it is several
         # times slower than two matrix products, so the formula itself runs there.
         if q.is_cuda and self.on_attention is None:
+            from torch.nn.attention import SDPBackend, sdpa_kernel
+
             rate = self.dropout.rate if self.training else 0.0
-            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
+            # cuDNN would build a kernel for each shape, 2 s each on an H100, which is no faster than this one then.
+            with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
         heads, weights = attention(q, k, v, mask, self.dropout)
         if self.on_attention is not None:
             self.on_attention(AttentionCall(q, k, v, attention_scores(q, k, mask), weights, heads))

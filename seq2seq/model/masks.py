@@ -3,16 +3,23 @@
 A mask is boolean, True = may attend; it broadcasts against scores of shape (B, H, T, S).
 """
 
+from array import array
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int = 0) -> Tensor:
-    """Rows of token ids as one tensor (B, longest), filled up with `pad_id`."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.long)
+def pad(rows: Sequence[Sequence[int]], pad_id: int = 0, width: int | None = None) -> Tensor:
+    """Rows of token ids as one tensor (B, width), filled up with `pad_id`; by default as wide as the longest."""
+    width = max(map(len, rows)) if width is None else width
+    if width == 0:
+        return torch.empty((len(rows), 0), dtype=torch.long)
+    ids = array("q")  # some ten times as fast as a tensor of lists of lists
+    for row in rows:
+        ids.extend(row)
+        ids.extend([pad_id] * (width - len(row)))
+    return torch.frombuffer(ids, dtype=torch.long).view(len(rows), width)
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:

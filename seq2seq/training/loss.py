@@ -9,6 +9,8 @@ from torch.nn import functional as F
 
 CHUNK_ROWS = 512
 """Rows of logits computed at a time: a chunk stays in the processor's cache."""
+LARGE_CHUNK_ROWS = 8192
+"""Rows of logits that a GPU computes at a time: its products stay large, and its memory need not hold all logits."""
 SMALLEST_PROB = 1e-30
 """Below it the logarithm of a float32 probability is no longer exact."""
 
@@ -29,7 +31,14 @@ def label_smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothin
 
 
 def fused_linear_cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, label_smoothing: float, ignore_id: int
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    label_smoothing: float,
+    ignore_id: int,
+    *,
+    may_wait: bool | None = None,
 ) -> Tensor:
     """`label_smoothed_cross_entropy(hidden @ weight.T + bias, ..)` in row chunks, gradients computed on the way.
 
@@ -48,11 +57,15 @@ def fused_linear_cross_entropy(
         weight: (V, D).
         bias: (V,) or None.
         targets: (N,); positions holding `ignore_id` are skipped.
+        may_wait: Whether numbers may be looked at on the way, which on a GPU takes a wait; by default on a CPU alone.
 
     Returns:
         A scalar: the sum over targets, in nats.
     """
-    loss: Tensor = _FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, ignore_id)  # pyright: ignore[reportAssignmentType]
+    may_wait = hidden.device.type == "cpu" if may_wait is None else may_wait
+    loss: Tensor = _FusedLinearCrossEntropy.apply(  # pyright: ignore[reportAssignmentType]
+        hidden, weight, bias, targets, label_smoothing, ignore_id, may_wait
+    )
     return loss
 
 
@@ -66,30 +79,41 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         label_smoothing: float,
         ignore_id: int,
+        may_wait: bool,
     ) -> Tensor:
-        counted = (targets != ignore_id).nonzero().squeeze(1)
-        rows, labels = hidden[counted], targets[counted]
+        counted, size = targets != ignore_id, CHUNK_ROWS
+        if may_wait:  # the other rows are left out
+            chosen, weights = counted.nonzero().squeeze(1), None
+            rows, labels = hidden[chosen], targets[chosen]
+        else:  # to count them, the host would have to wait for the device: they have weight 0 instead
+            chosen, weights, size = slice(None), counted.float(), LARGE_CHUNK_ROWS
+            rows, labels = hidden * counted[:, None], targets
         uniform = label_smoothing / len(weight)
         matrix, offset = weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)
         mean_logits = rows.float() @ weight.mean(dim=0) + (0.0 if bias is None else bias.mean())  # (N,)
-        loss = -label_smoothing * mean_logits.sum()
+        loss = -label_smoothing * _sum(mean_logits, weights)
         grad_rows = torch.empty_like(rows)
         grad_weight = torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.full_like(bias, -uniform * len(labels))
-        for start in range(0, len(labels), CHUNK_ROWS):
-            chunk, chunk_labels = rows[start : start + CHUNK_ROWS], labels[start : start + CHUNK_ROWS]
-            chunk_loss, grad = _loss_and_gradient(F.linear(chunk, matrix, offset), chunk_labels, label_smoothing)
-            loss += chunk_loss
+        number = len(labels) if weights is None else weights.sum()
+        grad_bias = None if bias is None else torch.empty_like(bias).fill_(-uniform * number)
+        for start in range(0, len(labels), size):
+            part = slice(start, start + size)
+            chunk, share = rows[part], None if weights is None else weights[part]
+            losses, grad = _losses_and_gradient(
+                F.linear(chunk, matrix, offset), labels[part], label_smoothing, may_wait
+            )
+            loss += _sum(losses, share)
             if grad_bias is not None:
-                grad_bias += grad.sum(dim=0, dtype=grad_bias.dtype)
-            torch.mm(grad, matrix, out=grad_rows[start : start + CHUNK_ROWS])
+                grad_bias += _sum(grad, share, grad_bias.dtype)
+            torch.mm(grad, matrix, out=grad_rows[part])
             if grad.dtype == grad_weight.dtype:  # addmm_ adds in place, but takes one precision only
                 grad_weight.addmm_(grad.T, chunk)
             else:
                 grad_weight += grad.T @ chunk
         grad_weight -= uniform * rows.float().sum(dim=0)
+        grad_rows -= (uniform * weight.sum(dim=0)).to(rows.dtype)
         grad_hidden = torch.zeros_like(hidden)
-        grad_hidden[counted] = grad_rows - (uniform * weight.sum(dim=0)).to(rows.dtype)
+        grad_hidden[chosen] = grad_rows if weights is None else grad_rows * weights[:, None].to(rows.dtype)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return loss
 
@@ -98,39 +122,44 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         (scale,) = grad_outputs
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         scaled_bias = None if grad_bias is None else grad_bias * scale
-        return grad_hidden * scale, grad_weight * scale, scaled_bias, None, None, None
+        return grad_hidden * scale, grad_weight * scale, scaled_bias, None, None, None, None
 
 
-def _loss_and_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
-    """Of one chunk: -(1 - eps) z_y + log-normaliser, summed, and softmax(z) - (1 - eps) onehot(y); logits (n, V)."""
+def _sum(values: Tensor, weights: Tensor | None, dtype: torch.dtype | None = None) -> Tensor:
+    """The sum over the rows of values (n,) or (n, V), each times its weight if there are weights."""
+    if weights is None:
+        return values.sum(dim=0, dtype=dtype)
+    return (weights.to(values.dtype) @ values).to(dtype or values.dtype)
+
+
+def _losses_and_gradient(
+    logits: Tensor, labels: Tensor, label_smoothing: float, may_wait: bool
+) -> tuple[Tensor, Tensor]:
+    """Of logits (n, V): -(1 - eps) z_y + log-normaliser (n,), and softmax(z) - (1 - eps) onehot(y) (n, V)."""
     columns = labels[:, None]
     probs = logits.softmax(dim=-1)
     true = logits.gather(1, columns).float()
     prob_true = probs.gather(1, columns).float()
-    log_normaliser = true - prob_true.log()  # log p_y = z_y - log sum exp z
-    underflow = (prob_true < SMALLEST_PROB).squeeze(1)
-    if underflow.any():
-        log_normaliser[underflow] = logits[underflow].float().logsumexp(dim=-1, keepdim=True)
+    if may_wait:
+        log_normaliser = true - prob_true.log()  # log p_y = z_y - log sum exp z
+        underflow = (prob_true < SMALLEST_PROB).squeeze(1)
+        if underflow.any():
+            log_normaliser[underflow] = logits[underflow].float().logsumexp(dim=-1, keepdim=True)
+    else:  # by the likeliest token, whose probability is never tiny: the host need not wait to see that
+        largest, places = logits.max(dim=-1, keepdim=True)
+        log_normaliser = largest.float() - probs.gather(1, places).float().log()
     # Written at flat positions: in bf16, torch's scatter_ would copy the whole tensor to float32 and back.
     flat = labels + torch.arange(0, probs.numel(), probs.size(1), device=labels.device)
     probs.view(-1)[flat] = (prob_true - (1 - label_smoothing)).to(probs.dtype).squeeze(1)
-    return (log_normaliser - (1 - label_smoothing) * true).sum(), probs
+    return (log_normaliser - (1 - label_smoothing) * true).squeeze(1), probs
 
 
 def training_loss(
     hidden: Tensor, output_layer: torch.nn.Linear, targets: Tensor, label_smoothing: float, ignore_id: int
 ) -> Tensor:
-    """The loss of decoder outputs (B, T, D), summed over targets (B, T), in nats.
-
-    Chunked on a CPU, by torch's own fused kernels elsewhere.
-    """
-    rows, labels = hidden.flatten(0, 1), targets.flatten()
-    if rows.device.type == "cpu":
-        return fused_linear_cross_entropy(
-            rows, output_layer.weight, output_layer.bias, labels, label_smoothing, ignore_id
-        )
-    logits = output_layer(rows).float()
-    return F.cross_entropy(logits, labels, ignore_index=ignore_id, label_smoothing=label_smoothing, reduction="sum")
+    """The loss of decoder outputs (B, T, D), summed over targets (B, T), in nats."""
+    weight, bias = output_layer.weight, output_layer.bias
+    return fused_linear_cross_entropy(hidden.flatten(0, 1), weight, bias, targets.flatten(), label_smoothing, ignore_id)
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,18 @@ class Muon:
         for group in self.param_groups:
             rate, decay = group["lr"], group["weight_decay"]
             self._add_to_momentum(group["params"])
+            by_scale: defaultdict[float, list[tuple[nn.Parameter, Tensor]]] = defaultdict(list)
             for parameter, direction in self._directions(group["params"]):
                 rows, columns = parameter.shape
-                scale = rate * max(1.0, rows / columns) ** 0.5
-                parameter.mul_(1 - rate * decay).add_(direction, alpha=-scale)
+                by_scale[max(1.0, rows / columns) ** 0.5].append((parameter, direction))
+            for scale, alike in by_scale.items():  # in few launches of kernels
+                parameters, directions = zip(*alike, strict=True)
+                torch._foreach_mul_(parameters, 1 - rate * decay)  # pyright: ignore[reportPrivateImportUsage]
+                if isinstance(rate, Tensor):
+                    torch._foreach_mul_(directions, -rate * scale)  # pyright: ignore[reportPrivateImportUsage]
+                    torch._foreach_add_(parameters, directions)  # pyright: ignore[reportPrivateImportUsage]
+                else:
+                    torch._foreach_add_(parameters, directions, alpha=-(rate * scale))  # pyright: ignore[reportPrivateImportUsage]
 
     def _directions(self, parameters: list[nn.Parameter]) -> Iterator[tuple[nn.Parameter, Tensor]]:
         """Each matrix with its orthogonal direction (rows, columns). Each process computes a share of each shape.
@@ -91,9 +99,9 @@ class Muon:
             torch.cat(found, out=flat.split(sizes)[rank])
         self._group.all_gather(flat, list(accumulate(sizes)))
         ordered = [parameter for share in shares for parameter in share]
-        directions = flat.split([parameter.numel() for parameter in ordered])
+        directions = flat.float().split([parameter.numel() for parameter in ordered])
         for parameter, direction in zip(ordered, directions, strict=True):
-            yield parameter, direction.view(parameter.shape).float()
+            yield parameter, direction.view(parameter.shape)
 
     def _shares(self, parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
         """The matrices of each process: of each shape about equally many, those of one shape side by side."""

@@ -123,8 +123,12 @@ class Optimizer:
         """The groups of all parts; `ratio` is a group's learning rate in terms of AdamW's."""
         return [group for part in self._parts for group in part.param_groups]
 
-    def step(self, rate: float) -> None:
-        """Makes one update at this learning rate, Muon's part at one in proportion."""
+    def step(self, rate: float | Tensor) -> None:
+        """Makes one update at this learning rate, Muon's part at one in proportion.
+
+        Args:
+            rate: In a CUDA graph a tensor () on the device, for the graph keeps numbers as they were.
+        """
         for part in self._parts:
             for group in part.param_groups:
                 group["lr"] = rate * group["ratio"]

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from .config import TrainingConfig
 from .low_memory import Pieces
 from .optimizer import MovingAverage, Optimizer
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from .graphs import CudaGraphs
 
 MAX_BAD_UPDATES = 3
 """So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
@@ -58,7 +61,7 @@ class GradientBuffer:
 
     def count(self, loss: Tensor, num_tokens: int) -> None:
         """Adds the totals of one micro-batch, or of a piece of it, whose backward pass has added its gradients."""
-        self._totals[0] += loss.detach()
+        self._totals[0] += loss
         self._totals[1] += num_tokens
 
     def count_divided(self) -> None:
@@ -98,6 +101,7 @@ class Trainer:
         progress: Where training stands; moves on with each update.
         group: The processes that share an update; each has a trainer.
         parts: Micro-batches into which each batch is cut for them.
+        graphs: Adds gradients faster on a GPU, or None.
     """
 
     model: nn.Module
@@ -109,6 +113,7 @@ class Trainer:
     progress: Progress = field(default_factory=Progress)
     group: Group = field(default_factory=Group)
     parts: int = 1
+    graphs: "CudaGraphs | None" = None
 
     def __post_init__(self) -> None:
         self.gradients = GradientBuffer(self.model)
@@ -129,19 +134,29 @@ class Trainer:
         for number, index, batch in pieces:
             with pieces.fitting(batch):
                 seed_torch(self.config.seed, "dropout", self.progress.step + 1, number, *([index] if index else []))
-                loss, num_tokens = self.loss(self.model, batch)
-                loss.backward()  # adds to self.gradients
+                loss, num_tokens = self.backward(batch)
                 self.gradients.count(loss, num_tokens)
         self.group.all_reduce(self.gradients.flat)
         self.micro_batches.load_ahead(self.progress)
         totals = self.gradients.normalise_and_clip(self.config.max_grad_norm)
         if self._is_good(rate, totals.loss_sum + totals.grad_norm):
-            self.optimizer.step(rate)
+            if self.graphs is not None and self.group.count == 1:
+                self.graphs.step(self.optimizer.step, rate)
+            else:
+                self.optimizer.step(rate)
             if self.average is not None:
                 self.average.update(self.progress.step + 1)
         self.progress.count_update(totals.loss_sum, totals.num_tokens)
         self.progress.divided += totals.divided
         return UpdateFigures(rate, totals.grad_norm if math.isfinite(totals.grad_norm) else None)
+
+    def backward(self, batch: Batch) -> tuple[Tensor, int]:
+        """Adds the gradients of a micro-batch to the buffer. Returns its summed loss, and the tokens in the sum."""
+        if self.graphs is not None and self.graphs.ready(batch):
+            return self.graphs.backward(batch)
+        loss, num_tokens = self.loss(self.model, batch)
+        loss.backward()
+        return loss.detach(), num_tokens
 
     def _is_good(self, rate: float, figure: float) -> bool:
         """Whether an update may be applied: its figures must be finite numbers. Counts those in a row that may not."""

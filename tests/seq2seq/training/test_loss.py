@@ -44,10 +44,10 @@ def test_equals_torch(eps: float) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(1, 40), v=st.integers(2, 30), chunk=st.integers(1, 50), eps=st.sampled_from([0.0, 0.1, 0.5]),
-    with_bias=st.booleans(), seed=st.integers(0, 999),
+    with_bias=st.booleans(), may_wait=st.booleans(), seed=st.integers(0, 999),
 )  # fmt: skip
 def test_chunked_loss_and_gradients_equal_the_plain_ones(
-    n: int, v: int, chunk: int, eps: float, with_bias: bool, seed: int
+    n: int, v: int, chunk: int, eps: float, with_bias: bool, may_wait: bool, seed: int
 ) -> None:
     hidden, weight, bias, labels = rows_and_labels(n, 6, v, seed)
     scale = 1 / 7  # as if normalised by tokens afterwards
@@ -58,8 +58,8 @@ def test_chunked_loss_and_gradients_equal_the_plain_ones(
         b = leaves[2] if with_bias else None
         if fused:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(loss_module, "CHUNK_ROWS", chunk)
-                loss = fused_linear_cross_entropy(leaves[0], leaves[1], b, labels, eps, PAD)
+                patch.setattr(loss_module, "CHUNK_ROWS" if may_wait else "LARGE_CHUNK_ROWS", chunk)
+                loss = fused_linear_cross_entropy(leaves[0], leaves[1], b, labels, eps, PAD, may_wait=may_wait)
         else:
             loss = label_smoothed_cross_entropy(F.linear(leaves[0], leaves[1], b), labels, eps, PAD)
         losses.append(loss.detach())
@@ -71,12 +71,13 @@ def test_chunked_loss_and_gradients_equal_the_plain_ones(
             torch.testing.assert_close(chunked, plain, rtol=1e-5, atol=1e-5)
 
 
-def test_bf16_products_stay_close() -> None:
+@pytest.mark.parametrize("may_wait", [True, False])
+def test_bf16_products_stay_close(may_wait: bool) -> None:
     hidden, weight, _, labels = rows_and_labels(300, 64, 100)
     hidden, weight = (hidden / 8).requires_grad_(), (weight / 8).requires_grad_()
     exact = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD)
     exact_gradients = torch.autograd.grad(exact, [hidden, weight])
-    rough = fused_linear_cross_entropy(hidden.bfloat16(), weight, None, labels, 0.1, PAD)
+    rough = fused_linear_cross_entropy(hidden.bfloat16(), weight, None, labels, 0.1, PAD, may_wait=may_wait)
     rough_gradients = torch.autograd.grad(rough, [hidden, weight])
     torch.testing.assert_close(rough, exact, rtol=2e-3, atol=0)
     for one, other in zip(rough_gradients, exact_gradients, strict=True):
@@ -84,19 +85,21 @@ def test_bf16_products_stay_close() -> None:
         assert (one - other).norm() < 0.01 * other.norm()
 
 
-def test_a_target_whose_probability_underflows_has_its_finite_loss() -> None:
+@pytest.mark.parametrize("may_wait", [True, False])
+def test_a_target_whose_probability_underflows_has_its_finite_loss(may_wait: bool) -> None:
     hidden, weight = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0], [-200.0, 0.0], [1.0, 0.0]])
     labels = torch.tensor([1])
-    fused = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD)
+    fused = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD, may_wait=may_wait)
     torch.testing.assert_close(fused, label_smoothed_cross_entropy(hidden @ weight.T, labels, 0.1, PAD))
     assert fused.item() > 180
 
 
-def test_padding_costs_nothing_and_gets_no_gradient() -> None:
+@pytest.mark.parametrize("may_wait", [True, False])
+def test_padding_costs_nothing_and_gets_no_gradient(may_wait: bool) -> None:
     hidden, weight, _, labels = rows_and_labels(10, 4, 9)
     labels[3:] = PAD
     hidden.requires_grad_()
-    loss = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD)
+    loss = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1, PAD, may_wait=may_wait)
     loss.backward()
     alone = label_smoothed_cross_entropy(hidden[:3] @ weight.T, labels[:3], 0.1, PAD)
     torch.testing.assert_close(loss, alone)
