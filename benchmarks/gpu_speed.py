@@ -166,9 +166,8 @@ def stages(bench: Bench, device: torch.device) -> dict[str, float]:
         stage("norm_and_clip", lambda: trainer.gradients.normalise_and_clip(trainer.config.max_grad_norm))
         stage("plain_optimizer", lambda: trainer.optimizer.step(RATE))
         if trainer.graphs is not None:
-            trainer.graphs.step(trainer.optimizer.step, RATE)
-            trainer.graphs.step(trainer.optimizer.step, RATE)
-            stage("optimizer", lambda: trainer.graphs and trainer.graphs.step(trainer.optimizer.step, RATE))
+            trainer.graphs.step(trainer.optimizer, RATE)
+            stage("optimizer", lambda: trainer.graphs and trainer.graphs.step(trainer.optimizer, RATE))
         if trainer.average is not None:
             stage("average", lambda: trainer.average and trainer.average.update(1000))
     return {f"{name}_ms": 1000 * total / times for name, total in totals.items()}
@@ -262,7 +261,7 @@ def graphs(options: Options) -> None:
             beside(f"passes over a batch, {case.name}", passes, device, options)
             steps: dict[str, Callable[[], object]] = {"plain": lambda t=trainer: t.optimizer.step(RATE)}
             if trainer.graphs is not None:
-                steps["graph"] = lambda t=trainer: t.graphs and t.graphs.step(t.optimizer.step, RATE)
+                steps["graph"] = lambda t=trainer: t.graphs and t.graphs.step(t.optimizer, RATE)
             beside(f"optimizer, {case.name}", steps, device, options)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..out_of_memory import free_memory, is_out_of_memory
 from .batch import Batch
+from .optimizer import Optimizer
 
 MOST_GRAPHS = 256
 """A further shape is computed without a graph."""
@@ -44,7 +45,7 @@ class CudaGraphs:
         self._step: torch.cuda.CUDAGraph | None = None
         self._rate = torch.zeros((), device=self._parameters[0].device)
         self._pool: Any = None
-        self._is_full = self._has_stepped = False
+        self._is_full = False
 
     def ready(self, batch: Batch) -> bool:
         """Whether there is a graph of this batch's shape. It is recorded now if the shape recurs and memory is enough.
@@ -71,17 +72,26 @@ class CudaGraphs:
         recorded.graph.replay()
         return recorded.loss, batch.num_tokens
 
-    def step(self, step: Callable[[Tensor], None], rate: float) -> None:
-        """Makes an optimizer's step at a rate. The first one has no graph: it makes the optimizer's state."""
+    def step(self, optimizer: Optimizer, rate: float) -> None:
+        """Makes the optimizer's step at a rate."""
         self._rate.fill_(rate)
-        if self._step is not None:
-            self._step.replay()
-        elif self._has_stepped:
-            self._step = self._capture(lambda: step(self._rate))
-            self._step.replay()
-        else:
-            step(self._rate)
-            self._has_stepped = True
+        if self._step is None:
+            self._step = self._record_step(optimizer)
+        self._step.replay()
+
+    @torch.no_grad()
+    def _record_step(self, optimizer: Optimizer) -> "torch.cuda.CUDAGraph":
+        """Records the step. It is made once for its libraries to choose their kernels, and undone.
+
+        So a run that goes on replays each step, as the run that was not stopped does: outside a graph, products may be
+        summed in another order.
+        """
+        changed = [*self._parameters, *optimizer.state_tensors()]
+        before = [tensor.clone() for tensor in changed]
+        optimizer.step(self._rate)
+        for tensor, then in zip(changed, before, strict=True):
+            tensor.copy_(then)
+        return self._capture(lambda: optimizer.step(self._rate))
 
     def _record(self, batch: Batch) -> _Recorded:
         """Records the passes over a batch, without a change to gradients or to the state of the generators."""

@@ -117,12 +117,16 @@ class Muon:
 
     def _add_to_momentum(self, parameters: list[nn.Parameter]) -> None:
         """Moves the momentum of each matrix towards its gradient."""
-        for parameter in parameters:
-            if "momentum_buffer" not in self.state[parameter]:
-                self.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-        buffers = [self.state[parameter]["momentum_buffer"] for parameter in parameters]
+        buffers = [self.state_of(parameter)["momentum_buffer"] for parameter in parameters]
         gradients = _gradients(parameters)
         torch._foreach_lerp_(buffers, gradients, 1 - self._momentum)  # pyright: ignore[reportPrivateImportUsage]
+
+    def state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """The state of a matrix, all 0 before its first step."""
+        state = self.state[parameter]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        return state
 
     def _nesterov(self, parameters: list[nn.Parameter]) -> Tensor:
         """The gradients of matrices of one shape, moved towards their momentum: (n, rows, columns)."""

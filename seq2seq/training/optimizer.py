@@ -52,7 +52,7 @@ class AdamW:
         """Makes one update."""
         for group in self.param_groups:
             parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-            states = [self._state(parameter) for parameter in parameters]
+            states = [self.state_of(parameter) for parameter in parameters]
             adamw(
                 parameters,
                 [parameter.grad for parameter in parameters],
@@ -70,7 +70,8 @@ class AdamW:
                 maximize=False,
             )
 
-    def _state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+    def state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """The state of a parameter, all 0 before its first step."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
@@ -133,6 +134,16 @@ class Optimizer:
             for group in part.param_groups:
                 group["lr"] = rate * group["ratio"]
             part.step()
+
+    def state_tensors(self) -> list[Tensor]:
+        """All that a step changes beside the parameters; made now, if there has been no step."""
+        return [
+            tensor
+            for part in self._parts
+            for group in part.param_groups
+            for parameter in group["params"]
+            for tensor in part.state_of(parameter).values()
+        ]
 
     def tensors(self, model: nn.Module) -> dict[str, Tensor]:
         """The state as named tensors: `exp_avg/NAME`, `exp_avg_sq/NAME`, `step/NAME`, `momentum_buffer/NAME`."""

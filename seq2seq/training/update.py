@@ -141,7 +141,7 @@ class Trainer:
         totals = self.gradients.normalise_and_clip(self.config.max_grad_norm)
         if self._is_good(rate, totals.loss_sum + totals.grad_norm):
             if self.graphs is not None and self.group.count == 1:
-                self.graphs.step(self.optimizer.step, rate)
+                self.graphs.step(self.optimizer, rate)
             else:
                 self.optimizer.step(rate)
             if self.average is not None:

@@ -12,7 +12,7 @@ from tfm.data.batching import training_rows
 from tfm.seq2seq.training import graphs as graphs_module
 from tfm.seq2seq.training.batch import Batch, FewShapes
 from tfm.seq2seq.training.graphs import CudaGraphs
-from tfm.seq2seq.training.optimizer import MovingAverage
+from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
 from tfm.seq2seq.training.update import Trainer
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -136,10 +136,35 @@ def test_graphs_give_the_bits_of_the_plain_way(settings: dict[str, Any], dtype: 
         def ready(self, batch: Batch) -> bool:
             return False
 
-        def step(self, step: Callable[[Tensor], None], rate: float) -> None:
-            step(self._rate.fill_(rate))
+        def step(self, optimizer: Optimizer, rate: float) -> None:
+            optimizer.step(self._rate.fill_(rate))
 
     _, found = trained("cuda", CudaGraphs, dtype=dtype, **settings)
     _, expected = trained("cuda", PlainPasses, dtype=dtype, **settings)
     for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
+
+
+@needs_cuda
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_trainer_that_goes_on_makes_the_updates_of_one_that_was_not_stopped(optimizer: Any) -> None:
+    """Its first step is a replay, as the same step of the other one is."""
+
+    def start() -> Trainer:
+        model = build_model(dropout=0.1).to("cuda")
+        trainer = make_trainer(model, batches("cuda"), dtype=torch.bfloat16, optimizer=optimizer)
+        trainer.graphs = CudaGraphs(lambda batch: trainer.loss(model, batch), list(model.parameters()))
+        return trainer
+
+    whole, stopped, resumed = start(), start(), start()
+    for rate in RATES:
+        whole.update(rate)
+    for rate in RATES[:3]:
+        stopped.update(rate)
+    resumed.model.load_state_dict(stopped.model.state_dict())
+    resumed.optimizer.restore(resumed.model, stopped.optimizer.tensors(stopped.model))
+    resumed.progress.__dict__.update(stopped.progress.__dict__)
+    for rate in RATES[3:]:
+        resumed.update(rate)
+    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
         assert torch.equal(one, other)
