@@ -18,6 +18,12 @@ Languages = tuple[str, str]
 """Codes of the languages of source and target, each empty where nobody names it."""
 
 
+def same_language(code: str, wanted: str) -> bool:
+    """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
+    code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))
+    return code == wanted or code.startswith(f"{wanted}-")
+
+
 def unit_of(text_only: bool) -> str:
     """What a row of a corpus is called."""
     return "text" if text_only else "pair"

@@ -11,9 +11,9 @@ from pathlib import Path
 from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import stamp_of
-from .format import Languages, Pair, Reading, file_format
+from .format import Languages, Pair, Reading, file_format, same_language
 from .states import is_by_machine
-from .xml import XML_LANG, Element, elements, lines_of, same_language, text_of
+from .xml import XML_LANG, Element, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 """Elements of a segment that hold markup of the document translated."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import stamp_of
-from .format import Languages, Pair, Reading, file_format
+from .format import Languages, Pair, Reading, file_format, same_language
 from .states import State, state_of
-from .xml import Element, elements, lines_of, same_language, text_of
+from .xml import Element, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
 """Inline elements that hold markup, or nothing; `g`, `pc` and `mrk` hold text."""

@@ -340,9 +340,3 @@ def _text_of(element: Element, codes: frozenset[str]) -> str:
         elif name not in codes and one.get("mtype") != DELETED:
             text += _text_of(one, codes)
     return text
-
-
-def same_language(code: str, wanted: str) -> bool:
-    """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
-    code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))
-    return code == wanted or code.startswith(f"{wanted}-")

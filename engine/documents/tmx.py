@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from ...data.config import DataConfig
-from ...data.formats.format import Languages
+from ...data.formats.format import Languages, same_language
 from ...data.formats.states import BY_MACHINE_TMX, OURS
 from ...data.formats.tmx import CODES, PARTS, LanguagePair, Variant, in_language, variants_of
-from ...data.formats.xml import XML_LANG, Element, same_language
+from ...data.formats.xml import XML_LANG, Element
 from .inline import Inline
 from .xml import XmlDocument, start_tag
 

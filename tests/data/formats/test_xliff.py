@@ -55,9 +55,7 @@ def test_several_languages_in_a_file_are_told(write: Write) -> None:
         "</xliff>", "<trans-unit><source>a</source><target>b</target></trans-unit></body></file></xliff>"
     )
     path = write("a.xlf", other)
-    with pytest.raises(
-        DataError, match=r"from en to de-DE, and further on from en to fr; name the languages"
-    ):
+    with pytest.raises(DataError, match=r"from en to de-DE, and further on from en to fr; name the languages"):
         pairs_of(path)
     assert pairs_of(path, DataConfig(tgt_language="fr")) == [("a", "b")]
     assert pairs_of(path, DataConfig(src_language="en", tgt_language="de")) == OLD_PAIRS
