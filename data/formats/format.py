@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ...system.errors import DataError
@@ -18,6 +18,7 @@ Languages = tuple[str, str]
 """Codes of the languages of source and target, each empty where nobody names it."""
 
 
+@lru_cache(maxsize=1024)
 def same_language(code: str, wanted: str) -> bool:
     """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
     code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))

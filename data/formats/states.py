@@ -12,10 +12,11 @@ from .xml import Element
 BY_MACHINE_TMX = "MT!"
 """The name that tools write into a memory for a machine."""
 OURS = "tfm"
+_CREATED = {"changeid", "creationid", "creationtool"}
 _TRADOS_FINAL = frozenset({"Translated", "ApprovedTranslation", "ApprovedSignOff"})
 _TRADOS_MACHINE = frozenset({"mt", "nmt", "amt", "source", "not-translated"})
 """Origins of a text that nobody has written: machines, and copies of the source."""
-_MEMOQ_FINAL = re.compile(r".*Confirmed|Proofread.*")
+_MEMOQ_FINAL = re.compile(r".*Confirmed|Proofread.*|Translated|Reviewed.*")
 _MEMOQ_MACHINE = frozenset({"MachineTranslated", "NotStarted"})
 _PHRASE_MACHINE = frozenset({"mt", "nt"})
 _MACHINE = frozenset({"mt-suggestion", "leveraged-mt"})
@@ -76,7 +77,8 @@ def _of_trados(segment: Element) -> State:
     said, origin = segment.get("conf"), segment.get("origin")
     is_final, by_machine = said in _TRADOS_FINAL, origin in _TRADOS_MACHINE
     name = said or "not translated"
-    return State(f"{name} ({origin})" if by_machine else name, is_final, by_machine and not is_final)
+    is_told = by_machine and origin != "not-translated"
+    return State(f"{name} ({origin})" if is_told else name, is_final, by_machine and not is_final)
 
 
 def _of_memoq(unit: Element) -> State:
@@ -85,7 +87,7 @@ def _of_memoq(unit: Element) -> State:
 
 
 def _of_phrase(unit: Element) -> State:
-    is_final, origin = unit.get("m:confirmed") == "1", unit.get("m:trans-origin")
+    is_final, origin = unit.get("m:confirmed") not in ("", "0"), unit.get("m:trans-origin").lower()
     by_machine = origin in _PHRASE_MACHINE and unit.get("m:level-edited") != "true"
     name = "confirmed" if is_final else f"not confirmed ({origin})" if by_machine else "not confirmed"
     return State(name, is_final, by_machine and not is_final)
@@ -97,20 +99,23 @@ def _of_version_1(unit: Element, target: Element | None) -> State:
     waits = state in _UNTRANSLATED or state.startswith("needs-") or approved == "no"
     is_final = not waits and (state in _CONFIRMED or approved == "yes" or not _UNREVIEWED.fullmatch(qualifier))
     is_open = state in _UNTRANSLATED or (qualifier in _MACHINE and not is_final)
-    name = state or ("approved" if approved == "yes" else "not approved" if approved == "no" else "no state")
-    return State(f"{name} ({qualifier})" if qualifier else name, is_final, is_open)
+    details = ", ".join(filter(None, (qualifier, {"yes": "approved", "no": "not approved"}.get(approved))))
+    return State(_named(state, details), is_final, is_open)
+
+
+def _named(state: str, details: str) -> str:
+    return f"{state or 'without a state'} ({details})" if details else state or "without a state"
 
 
 def _of_version_2(segment: Element) -> State:
     state, more = segment.get("state"), segment.get("subState")
     by_machine = bool(_MACHINE_2.fullmatch(more)) and state not in _CONFIRMED_2
     untranslated = state in _UNTRANSLATED
-    name = state or "no state"
-    return State(f"{name} ({more})" if more else name, not by_machine and not untranslated, by_machine or untranslated)
+    return State(_named(state, more), not by_machine and not untranslated, by_machine or untranslated)
 
 
 def is_by_machine(unit: Element, variant: Element) -> bool:
     """Whether a machine made a variant in a memory, or a whole unit, and nobody has changed it since."""
-    said = [(one.get("changeid") or one.get("creationid"), one.get("creationtool")) for one in (variant, unit)]
-    who, tool = next((one for one in said if one[0]), said[0])
-    return who == BY_MACHINE_TMX or (tool == OURS and not variant.get("changeid"))
+    one = variant if variant.attributes.keys() & _CREATED else unit
+    who = one.get("changeid") or one.get("creationid")
+    return who == BY_MACHINE_TMX or (one.get("creationtool") == OURS and not one.get("changeid"))

@@ -13,12 +13,11 @@ from ..config import DataConfig
 from ..reading import stamp_of
 from .format import Languages, Pair, Reading, file_format, same_language
 from .states import is_by_machine
-from .xml import XML_LANG, Element, elements, lines_of, text_of
+from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 """Elements of a segment that hold markup of the document translated."""
-PARTS = {"header", "tu"}
-"""The elements that are read."""
+KIND = Kind("tmx", frozenset({"header", "tu"}))
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str]]:
     """The pairs of each unit, and why there are none."""
     found = False
-    for element in elements(path, PARTS):
+    for element in elements(path, KIND):
         if element.local_name == "header":
             languages.read_header(element)
             continue
@@ -150,7 +149,7 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str
         else:
             texts = ([text_of(one.segment, CODES) for one in side] for side in final)
             yield [pair for both in product(*texts) for pair in lines_of(*both)], ""
-    if not found:
+    if not found and languages.met:
         raise languages.refusal()
 
 

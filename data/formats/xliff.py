@@ -1,7 +1,7 @@
 """XLIFF 1.2 and 2, which translation tools exchange: units with a source and, once translated, a target."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +11,11 @@ from ..config import DataConfig
 from ..reading import stamp_of
 from .format import Languages, Pair, Reading, file_format, same_language
 from .states import State, state_of
-from .xml import Element, elements, lines_of, text_of
+from .xml import Element, Kind, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
 """Inline elements that hold markup, or nothing; `g`, `pc` and `mrk` hold text."""
-UNITS = {"trans-unit", "unit"}
+KIND = Kind("xliff", frozenset({"trans-unit", "unit"}))
 ANY: Languages = ("", "")
 
 
@@ -105,11 +105,9 @@ class LanguagePair:
         return False
 
     def refuse_if_none(self, found: bool) -> None:
-        """Refuses a file that has no unit, or none in these languages."""
-        if found:
+        """Refuses a file that has units, but none in these languages."""
+        if found or not self.others:
             return
-        if not self.others:
-            raise DataError(f"{self._path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
         src, tgt = next(iter(self.others))
         raise DataError(
             f"{self._path}: from {' and '.join(map(named, self.others))}, not from {named(self._wanted)}; name the"
@@ -152,7 +150,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], Segment]]:
     found = False
-    for unit in elements(path, UNITS):
+    for unit in elements(path, KIND):
         segments = list(segments_of(unit))
         taken = languages.takes(unit, len(segments), turned=True)
         found = found or taken is not False
@@ -172,20 +170,17 @@ def look_through(path: Path, config: DataConfig) -> Reading:
 def _look_through(path: Path, stamp: object, wanted: Languages) -> Reading:
     del stamp  # part of the key: a file with another stamp is another file
     languages = LanguagePair(path, DataConfig(src_language=wanted[0], tgt_language=wanted[1]))
-    pairs, states = 0, Counter[State]()
+    pairs, final, rest = 0, Counter[str](), Counter[str]()
     for found, segment in _read(path, languages):
         pairs += len(found)
-        states[segment.state] += 1
-    final = {state: count for state, count in states.items() if state.is_final}
-    rest = {state: count for state, count in states.items() if not state.is_final}
+        (final if segment.state.is_final else rest)[segment.state.name] += 1
     remark = f"{path}: {named(languages.taken)}; segments to learn from: {counted(final)}; left out: {counted(rest)}"
     return Reading(pairs, languages.taken, remark + in_other_languages(languages.others))
 
 
-def counted(states: Iterable[tuple[State, int]] | dict[State, int]) -> str:
+def counted(states: Counter[str]) -> str:
     """States and how many segments have them, in words: the most frequent first."""
-    pairs = Counter(dict(states)).most_common()
-    return ", ".join(f"{count:,} {state.name}" for state, count in pairs) or "none"
+    return ", ".join(f"{count:,} {state}" for state, count in states.most_common()) or "none"
 
 
 def in_other_languages(others: Counter[Languages]) -> str:

@@ -7,6 +7,7 @@ UTF-8: whoever fills a file in replaces bytes there, and leaves all others alone
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html.entities import html5
 from itertools import chain
 from pathlib import Path
@@ -58,7 +59,7 @@ class Element:
     @property
     def local_name(self) -> str:
         """Its name without a prefix."""
-        return self.name.rpartition(":")[2]
+        return self.name.rpartition(":")[2] if ":" in self.name else self.name
 
     def get(self, name: str, default: str = "") -> str:
         """The value of an attribute, named with its prefix."""
@@ -71,7 +72,7 @@ class Element:
 
     def children(self, name: str) -> list["Element"]:
         """Those of them that have a name, whatever its prefix."""
-        return [one for one in self.elements if one.local_name == name]
+        return [one for one in self.content if isinstance(one, Element) and one.local_name == name]
 
     def child(self, name: str) -> "Element | None":
         """The first of these, if there is one."""
@@ -98,18 +99,31 @@ class Element:
     @property
     def is_blank(self) -> bool:
         """Whether there is no text in it."""
-        return not self.whole_text.strip()
+        return all(one.isspace() or not one if isinstance(one, str) else one.is_blank for one in self.content)
 
 
-def elements(path: Path, names: set[str]) -> Iterator[Element]:
-    """The elements of some names, whatever their prefix, each as soon as it is complete, and then forgotten.
+@dataclass(frozen=True)
+class Kind:
+    """A kind of XML file.
+
+    Attributes:
+        root: The name of the outermost element.
+        names: Of the elements that are read, each as a whole, whatever their prefix.
+    """
+
+    root: str
+    names: frozenset[str]
+
+
+def elements(path: Path, kind: Kind) -> Iterator[Element]:
+    """The elements of a file that count, each as soon as it is complete, and then forgotten.
 
     Raises:
-        DataError: The file is no XML, or beyond the bounds of depth and size; with the line.
+        DataError: The file is not of this kind, no XML, or beyond the bounds of depth and size; with the line.
     """
     with open_bytes(path, text=False) as file:
         _, blocks = _in_utf8(path, file)
-        for element in _parsed(path, blocks, names):
+        for element in _parsed(path, blocks, kind):
             yield element
             element.content.clear()
 
@@ -128,11 +142,11 @@ class XmlFile:
             self.encoding, blocks = _in_utf8(path, file)
             self.content = b"".join(blocks)
 
-    def elements(self, names: set[str]) -> list[Element]:
-        """The elements of some names, whatever their prefix."""
+    def elements(self, kind: Kind) -> list[Element]:
+        """The elements that count."""
         whole = memoryview(self.content)
         blocks = (bytes(whole[i : i + _BLOCK_BYTES]) for i in range(0, len(whole), _BLOCK_BYTES))
-        return list(_parsed(self.path, blocks, names))
+        return list(_parsed(self.path, blocks, kind))
 
     def inner_start(self, element: Element) -> int:
         """Where the start tag of an element ends."""
@@ -161,18 +175,18 @@ class XmlFile:
         return self.content[element.start : self.end(element)]
 
 
-def _parsed(path: Path, blocks: Iterable[bytes], names: set[str]) -> Iterator[Element]:
-    reader = _Reader(path, names)
+def _parsed(path: Path, blocks: Iterable[bytes], kind: Kind) -> Iterator[Element]:
+    reader = _Reader(path, kind)
     for block in blocks:
         yield from reader.read(block)
     yield from reader.read(b"", last=True)
 
 
 class _Reader:
-    """Collects the elements of some names from the events of expat."""
+    """Collects the elements that count from the events of expat."""
 
-    def __init__(self, path: Path, names: set[str]) -> None:
-        self._path, self._names = path, names
+    def __init__(self, path: Path, kind: Kind) -> None:
+        self._path, self._kind = path, kind
         self._open: list[Element] = []
         self._kept: Element | None = None
         """The outermost of the open elements that is read as a whole."""
@@ -212,12 +226,15 @@ class _Reader:
         preserves = around is not None and around.preserves
         if "xml:space" in attributes:
             preserves = attributes["xml:space"] == "preserve"
-        parent = around if self._kept is None else None  # no circles: what was read is freed at once
+        # no circles: what was read is freed at once
+        parent = around if self._kept is None else None
         element = Element(name, attributes, parent, self._parser.CurrentByteIndex, preserves)
         if self._kept is not None and around is not None:
             around.content.append(element)
-        elif name.rpartition(":")[2] in self._names:
+        elif element.local_name in self._kind.names:
             self._kept = element
+        elif around is None and element.local_name != self._kind.root:
+            raise self._refusal(f"its outermost element is <{name}>, not <{self._kind.root}>")
         self._open.append(element)
 
     def _end(self, name: str) -> None:
@@ -320,6 +337,8 @@ def unwrapped(text: str, preserves: bool) -> str:
 
 def lines_of(src: str, tgt: str) -> list[Pair]:
     """The pairs of two texts: line by line where their line ends count and both have the same number of lines."""
+    if "\n" not in src or "\n" not in tgt:
+        return [(src, tgt)] if src.strip() and tgt.strip() else [("", "")]
     lines = [[line for line in text.split("\n") if line.strip()] for text in (src, tgt)]
     if not all(lines):
         return [("", "")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...data.config import DataConfig
 from ...data.formats.format import Languages, same_language
 from ...data.formats.states import BY_MACHINE_TMX, OURS
-from ...data.formats.tmx import CODES, PARTS, LanguagePair, Variant, in_language, variants_of
+from ...data.formats.tmx import CODES, KIND, LanguagePair, Variant, in_language, variants_of
 from ...data.formats.xml import XML_LANG, Element
 from .inline import Inline
 from .xml import XmlDocument, start_tag
@@ -20,12 +20,15 @@ class TmxDocument(XmlDocument):
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         super().__init__(path)
-        parts = self.file.elements(PARTS)
+        parts = self.file.elements(KIND)
         units = [(one, variants_of(one)) for one in parts if one.local_name == "tu"]
         languages = LanguagePair(path, config)
         for header in parts:
             if header.local_name == "header":
                 languages.read_header(header)
+        if not units:
+            self.remark = f"{path}: no units"
+            return
         src, tgt = _languages(languages, [variants for _, variants in units])
         states = Counter[str]()
         for unit, variants in units:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import IO
 
 from ...data.config import DataConfig
-from ...data.formats.states import OURS, State, trados_segment
+from ...data.formats.states import OURS, trados_segment
 from ...data.formats.xliff import (
     CODES,
-    UNITS,
+    KIND,
     LanguagePair,
     Segment,
     counted,
@@ -41,15 +41,15 @@ class XliffDocument(XmlDocument):
         super().__init__(path)
         self._rebuilt: dict[int, tuple[Segment, dict[str, bytes]]] = {}
         """Targets that lack marks of their sources, with the sentences filled in, by the place of their units."""
-        languages, states, closed = LanguagePair(path, config), Counter[State](), Counter[State]()
-        units, found = self.file.elements(UNITS), False
+        languages, states, closed = LanguagePair(path, config), Counter[str](), Counter[str]()
+        units, found = self.file.elements(KIND), False
         for unit in units:
             segments = list(segments_of(unit))
             taken = languages.takes(unit, len(segments))
             found = found or bool(taken)
             for one in segments if taken else []:
                 is_open = one.state.is_open and _is_translatable(unit) and not one.source.is_blank
-                (states if is_open else closed)[one.state] += 1
+                (states if is_open else closed)[one.state.name] += 1
                 if is_open:
                     self._add(one)
         languages.refuse_if_none(found)
