@@ -36,7 +36,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="SPEC",
-        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow .tmx .xlf .xliff .sdlxliff .mqxliff .po .mo), "
+        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow .tmx .xlf .xliff .sdlxliff .mqxliff .mxliff .txlf "
+        ".po .mo), "
         "a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair "
         "three times.",
     ),

@@ -89,8 +89,8 @@ def translate(
             "--input",
             "-i",
             metavar="FILE",
-            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
-            ".jsonl), in which what is empty is filled in.",
+            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
+            ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in.",
         ),
         READS_FILE,
     ] = None,
@@ -157,9 +157,9 @@ def translate(
         check_attention(attention)
     sides = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
     directory = find_run(run, console)
-    document = None
-    if input_ and _is_document(input_, attention is not None, json_ or bool(prefix)):
-        document = _document(input_, output, sides, directory)
+    sides = _with_languages_of(directory, sides) if input_ else sides
+    document = _document(input_, output, sides, attention is not None, json_ or bool(prefix)) if input_ else None
+    if document is not None:
         console.say(document.remark)
     with importing():
         from ..engine.device import keep_freed_memory
@@ -229,24 +229,25 @@ def _check_search_flags(
             raise UsageError(message) from error
 
 
-def _is_document(path: Path, with_attention: bool, as_lines: bool) -> bool:
-    """Whether a file is translated in place. Flags that are for lines are then refused."""
-    from ..engine.documents import is_document
+def _document(
+    path: Path, output: Path | None, settings: DataConfig, with_attention: bool, as_lines: bool
+) -> "Document | None":
+    """The document in a file; None if the file has lines. Flags that are for lines are refused for a document."""
+    from ..engine.documents import is_document, open_document
 
     if not is_document(path):
-        return False
+        return None
     if with_attention:
         raise UsageError("--attention is for lines, not for a document that is translated in place")
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
-    return True
+    return open_document(path, output, settings)
 
 
-def _document(path: Path, output: Path | None, sides: DataConfig, run: Path) -> "Document":
-    """Opens a document. Languages that nobody names are those of the run; its source may come from any region."""
-    from ..engine.documents import open_document
+def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:
+    """Settings in which languages that nobody names are those of a run. Its sources may come from any region."""
     from ..engine.runs.directory import RunDirectory
 
-    (src, tgt), known = sides.languages, RunDirectory(run).languages
+    (src, tgt), known = settings.languages, RunDirectory(run).languages
     src, tgt = src or known[0].replace("_", "-").partition("-")[0], tgt or known[1]
-    return open_document(path, output, replace(sides, src_language=src, tgt_language=tgt))
+    return replace(settings, src_language=src, tgt_language=tgt)

@@ -115,7 +115,12 @@ def _of_version_2(segment: Element) -> State:
 
 
 def is_by_machine(unit: Element, variant: Element) -> bool:
-    """Whether a machine made a variant in a memory, or a whole unit, and nobody has changed it since."""
-    one = variant if variant.attributes.keys() & _CREATED else unit
+    """Whether a machine made a variant in a memory, and nobody has changed it since.
+
+    Where no variant of a unit says who made it, what the unit says counts.
+    """
+    one = variant
+    if not any(other.attributes.keys() & _CREATED for other in unit.children("tuv")):
+        one = unit
     who = one.get("changeid") or one.get("creationid")
     return who == BY_MACHINE_TMX or (one.get("creationtool") == OURS and not one.get("changeid"))

@@ -109,6 +109,8 @@ class XliffDocument(XmlDocument):
         assert before is not None  # or there would be nothing to fill in
         source = before.name.removesuffix("seg-source").removesuffix("source")
         name = f"{source}target"
+        if "xml:space" in before.attributes:
+            attributes = {"xml:space": before.get("xml:space"), **attributes}
         self.insert_behind(before, start_tag(name, attributes) + xml + f"</{name}>".encode())
 
     def _name_language(self, unit: Element) -> None:

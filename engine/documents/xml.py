@@ -25,14 +25,14 @@ class Manner:
 
     Args:
         like: A text of the file, as it is written there.
-        newline: The line ends of the file.
+        newline: The line ends of the file, where that text has none.
     """
 
     def __init__(self, like: str, newline: str) -> None:
-        self._newline = newline
+        self._newline = "\r\n" if "\r\n" in like else "\n" if "\n" in like else newline
         self._cdata = bool(_CDATA.fullmatch(like)) and like.count("<![CDATA[") == 1
         written = _LINE_END_AS_WRITTEN.search(like)
-        self._line_end = written[0] if written else newline
+        self._line_end = written[0] if written else self._newline
         self._characters = {"&": "&amp;", "<": "&lt;"}
         if ">" not in _MARKUP.sub("", like):
             self._characters[">"] = "&gt;"
