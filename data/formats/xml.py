@@ -32,6 +32,7 @@ _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM
 _DECLARED = re.compile(rb"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.:-]*)["']""")
 _TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _WRAPPED = re.compile(r"[ \t]*(?<!\r)\n[ \t\n]*")
+_GOES_ON = re.compile(r"([^\s.!?:;…])[ \t]*\n[ \t]*(?=(\w))")
 LINE_END = "\r\n"
 """A line end that is written as a reference, `&#10;`, and not as white space between words."""
 
@@ -317,7 +318,7 @@ def _decoded(path: Path, blocks: Iterable[bytes], encoding: str) -> Iterator[byt
 def text_of(element: Element, codes: frozenset[str]) -> str:
     """The text of a segment, without what stands inside elements that hold markup instead of text.
 
-    A line end in it is white space, unless `xml:space` says that it counts. A code by itself, such as a line break, may
+    A line end in it is white space, see `unwrapped`. A code by itself, such as a line break, may
     stand between two words: a space keeps them apart.
 
     Args:
@@ -327,9 +328,15 @@ def text_of(element: Element, codes: frozenset[str]) -> str:
 
 
 def unwrapped(text: str, preserves: bool) -> str:
-    """A text without the line ends that are white space between its words."""
-    if preserves or "\n" not in text:
+    """A text without the line ends that are white space between its words.
+
+    Args:
+        preserves: Line ends count, but for those inside a sentence: the next line begins with a small letter.
+    """
+    if "\n" not in text:
         return text
+    if preserves:
+        return _GOES_ON.sub(lambda found: f"{found[1]} " if found[2].islower() else found[0], text)
     inner = text.strip()
     before, _, after = text.partition(inner)
     return before + _WRAPPED.sub(" ", inner) + after

@@ -133,7 +133,7 @@ class XliffDocument(XmlDocument):
         marked, target = segment.part.child("seg-source"), segment.part.child("target")
         assert marked is not None  # the sentences are marked there
         there = {} if target is None else marks_in(target)
-        old = {mark: self.file.inner(one) for mark, one in there.items()}
+        old = {mark: self.take_inner(one) for mark, one in there.items()}
         written = {one.start: {**old, **sentences}.get(mark, b"") for mark, one in marks_in(marked).items()}
         inner = self.inner_with(marked, written)
         if target is not None:

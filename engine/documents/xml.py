@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from ...data.formats.xml import LINE_END, Element, XmlFile
+from ...data.reading import open_bytes
 from ...system.errors import DataError
 from .document import Fields
 
@@ -33,10 +34,11 @@ class Manner:
         self._cdata = bool(_CDATA.fullmatch(like)) and like.count("<![CDATA[") == 1
         written = _LINE_END_AS_WRITTEN.search(like)
         self._line_end = written[0] if written else self._newline
-        self._characters = {"&": "&amp;", "<": "&lt;"}
-        if ">" not in _MARKUP.sub("", like):
+        self._characters = {"&": "&amp;", "<": "&lt;", "\r": "&#13;"}
+        words = _MARKUP.sub("", _LINE_END_AS_WRITTEN.sub("", like))
+        if ">" not in words:
             self._characters[">"] = "&gt;"
-        for reference in _REFERENCE.finditer(_LINE_END_AS_WRITTEN.sub("", like)):
+        for reference in _REFERENCE.finditer(words):
             character = _character(reference[1])
             if (len(character) == 1 and not character.isascii()) or character in ("&", "<", ">", '"', "'"):
                 self._characters[character] = reference[0]
@@ -81,9 +83,10 @@ class XmlDocument:
         encoding = self.file.encoding
         if encoding in ("utf-8", "utf-16-le", "utf-16-be"):
             return
-        text = self.file.content.decode()
-        if text != text.encode(encoding).decode(encoding):
-            raise DataError(f"{self.file.path}: {encoding} cannot be written again as it is; save it as UTF-8")
+        with open_bytes(self.file.path, text=False) as file:
+            same = file.read() == self.file.content.decode().encode(encoding)
+        if not same:
+            raise DataError(f"{self.file.path}: {encoding} cannot be written again as it is; save the file as UTF-8")
 
     def manner(self, element: Element) -> Manner:
         """How the text of an element is written."""
@@ -97,6 +100,11 @@ class XmlDocument:
     def set_inner(self, element: Element, inner: bytes) -> None:
         """Replaces what stands between the tags of an element."""
         self._inner[element.start] = element, inner
+
+    def take_inner(self, element: Element) -> bytes:
+        """What stands between the tags of an element, or is to stand there; whoever takes it writes it elsewhere."""
+        _, inner = self._inner.pop(element.start, (element, self.file.inner(element)))
+        return inner
 
     def insert_behind(self, element: Element, new: bytes) -> None:
         """Adds XML behind an element, with the white space that stands before that."""

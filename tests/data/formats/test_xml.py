@@ -146,13 +146,13 @@ def test_line_ends_inside_a_text(write: Write) -> None:
     units = [
         "<unit>\n  one\n    two  three\n</unit>",
         "<unit> one&#10;two&#13;\nthree\nfour </unit>",
-        '<unit xml:space="preserve">one\n two</unit>',
+        '<unit xml:space="preserve">one\n Two.\nthree\n  four\n\nfive\n5</unit>',
         '<unit xml:space="preserve"><b xml:space="default">one\ntwo</b></unit>',
         "<unit><![CDATA[one\ntwo]]></unit>",
     ]
     file = XmlFile(write("a.xml", f"<root>{''.join(units)}</root>"))
     texts = [text_of(one, frozenset()) for one in file.elements(KIND)]
-    assert texts[:3] == ["\n  one two  three\n", " one\r\ntwo\r\nthree four ", "one\n two"]
+    assert texts[:3] == ["\n  one two  three\n", " one\r\ntwo\r\nthree four ", "one\n Two.\nthree four\n\nfive\n5"]
     assert texts[4] == "one two"
 
 

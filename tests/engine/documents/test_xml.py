@@ -181,14 +181,14 @@ def test_a_line_end_between_words_is_white_space(write: Write) -> None:
         "<trans-unit>\r\n  <source>\r\n    the old woman\r\n    sees <x id='1'/>\r\n    it\r\n  </source>\r\n"
         "</trans-unit>",
         "<trans-unit><source>one&#10;two\nthree</source></trans-unit>",
-        "<trans-unit xml:space='preserve'><source>one\ntwo</source></trans-unit>",
+        "<trans-unit xml:space='preserve'><source>one\nTwo\ngoes on</source></trans-unit>",
     )
     path = write("a.xlf", f"<xliff><file>{''.join(units)}</file></xliff>".encode())
     assert opened(path).fields.texts[:3] == ["the old woman sees <t1/> it", "one", "two three"]
     out = filled(path, lambda text: re.sub(r"\b[a-z]{2,}", up, text)).decode()
     assert f"  <target{MARKED}>\r\n    THE OLD WOMAN SEES <x id='1'/> IT\r\n  </target>\r\n</trans-unit>" in out
     assert ">ONE&#10;TWO THREE</target>" in out
-    assert f"<target{MARKED}>ONE\nTWO</target>" in out
+    assert f"<target{MARKED}>ONE\nTwo GOES ON</target>" in out
 
 
 def test_a_message_reaches_the_fields_whole(write: Write) -> None:
@@ -236,6 +236,13 @@ def test_trados(write: Write, target: str, said: str, now: str) -> None:
     assert document.fields.texts == ["Old <t1/>"] and saved(document) == path.read_bytes()
     new = f'<target>{FIRST}<g id="3"><mrk mtype="seg" mid="2">ALT <x id="4"/></mrk></g></target>'
     assert filled(path, lambda text: text.replace("Old", "ALT")).decode() == TRADOS.format(target=new, said=now)
+
+
+def test_a_target_with_an_empty_mark_that_lacks_another(write: Write) -> None:
+    path = write("a.sdlxliff", TRADOS.format(target='<target><mrk mtype="seg" mid="1"/></target>', said="").encode())
+    new = FIRST.replace("Hallo", "Hi") + '<g id="3"><mrk mtype="seg" mid="2">Old <x id="4"/></mrk></g></target>'
+    assert new in filled(path).decode()
+    etree.fromstring(filled(path))
 
 
 def test_trados_without_a_target(write: Write) -> None:
@@ -324,7 +331,8 @@ def test_attributes_are_set_in_a_tag(tag: bytes, set_: dict[str, str | None], ex
 def test_a_manner() -> None:
     assert Manner("a &gt; b", "\n").write("a > \"b\" & 'c' <") == "a &gt; \"b\" &amp; 'c' &lt;"
     assert Manner("&#34; &#xA0;&#39; > &#38;", "\n").write("\"' \u00a0 > &") == "&#34;&#39; &#xA0; > &#38;"
-    assert Manner("a", "\r\n").write("a\nb\x07") == "a\r\nb"
+    assert Manner('<x id="&quot;&#233;"/>a', "\n").write('"é') == '"é'
+    assert Manner("a", "\r\n").write("a\nb\x07\r") == "a\r\nb&#13;"
     assert Manner("a &#13;\r\nb", "\r\n").write("a\r\nb") == "a&#13;\r\nb"
 
 
