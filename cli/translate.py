@@ -29,12 +29,15 @@ from .options import (
     Run,
     Seed,
     SrcColumn,
+    SrcLanguage,
     Temperature,
     TgtColumn,
+    TgtLanguage,
     TopK,
     TopP,
     data_settings,
     make_sample,
+    named_sides,
     to_repair,
 )
 from .startup import importing
@@ -86,8 +89,8 @@ def translate(
             "--input",
             "-i",
             metavar="FILE",
-            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
-            ".jsonl), in which what is empty is filled in.",
+            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
+            ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in.",
         ),
         READS_FILE,
     ] = None,
@@ -96,6 +99,8 @@ def translate(
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
@@ -150,11 +155,12 @@ def translate(
         from .attention import check_attention
 
         check_attention(attention)
-    columns = data_settings(src_column, tgt_column)
-    document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
+    sides = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
+    directory = find_run(run, console)
+    sides = _with_languages_of(directory, sides) if input_ else sides
+    document = _document(input_, output, sides, attention is not None, json_ or bool(prefix)) if input_ else None
     if document is not None:
         console.say(document.remark)
-    directory = find_run(run, console)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.translator import Translator
@@ -236,3 +242,12 @@ def _document(
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
     return open_document(path, output, settings)
+
+
+def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:
+    """Settings in which languages that nobody names are those of a run. Its sources may come from any region."""
+    from ..engine.runs.directory import RunDirectory
+
+    (src, tgt), known = settings.languages, RunDirectory(run).languages
+    src, tgt = src or known[0].replace("_", "-").partition("-")[0], tgt or known[1]
+    return replace(settings, src_language=src, tgt_language=tgt)
