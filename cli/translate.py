@@ -29,12 +29,15 @@ from .options import (
     Run,
     Seed,
     SrcColumn,
+    SrcLanguage,
     Temperature,
     TgtColumn,
+    TgtLanguage,
     TopK,
     TopP,
     data_settings,
     make_sample,
+    named_sides,
     to_repair,
 )
 from .startup import importing
@@ -96,6 +99,8 @@ def translate(
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
@@ -150,11 +155,12 @@ def translate(
         from .attention import check_attention
 
         check_attention(attention)
-    columns = data_settings(src_column, tgt_column)
-    document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
-    if document is not None:
-        console.say(document.remark)
+    sides = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
     directory = find_run(run, console)
+    document = None
+    if input_ and _is_document(input_, attention is not None, json_ or bool(prefix)):
+        document = _document(input_, output, sides, directory)
+        console.say(document.remark)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.translator import Translator
@@ -223,16 +229,24 @@ def _check_search_flags(
             raise UsageError(message) from error
 
 
-def _document(
-    path: Path, output: Path | None, settings: DataConfig, with_attention: bool, as_lines: bool
-) -> "Document | None":
-    """The document in a file; None if the file has lines. Flags that are for lines are refused for a document."""
-    from ..engine.documents import is_document, open_document
+def _is_document(path: Path, with_attention: bool, as_lines: bool) -> bool:
+    """Whether a file is translated in place. Flags that are for lines are then refused."""
+    from ..engine.documents import is_document
 
     if not is_document(path):
-        return None
+        return False
     if with_attention:
         raise UsageError("--attention is for lines, not for a document that is translated in place")
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
-    return open_document(path, output, settings)
+    return True
+
+
+def _document(path: Path, output: Path | None, sides: DataConfig, run: Path) -> "Document":
+    """Opens a document. Languages that nobody names are those of the run; its source may come from any region."""
+    from ..engine.documents import open_document
+    from ..engine.runs.directory import RunDirectory
+
+    (src, tgt), known = sides.languages, RunDirectory(run).languages
+    src, tgt = src or known[0].replace("_", "-").partition("-")[0], tgt or known[1]
+    return open_document(path, output, replace(sides, src_language=src, tgt_language=tgt))

@@ -16,6 +16,8 @@ MODULES = {
     ".xliff": "xliff",
     ".sdlxliff": "xliff",
     ".mqxliff": "xliff",
+    ".mxliff": "xliff",
+    ".txlf": "xliff",
     ".po": "gettext",
     ".mo": "gettext",
 }
@@ -29,8 +31,6 @@ NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
     ".srt",
     ".vtt",
     ".pot",
-    ".mxliff",
-    ".txlf",
     ".xml",
     ".html",
     ".json",

@@ -84,7 +84,11 @@ def _open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
 
     size = TOY_SIZES[split]
     return Corpus(
-        f"the toy language ({split})", f"toy-{split}-{size}", lambda: toy_pairs(split, size=size), lambda: size
+        f"the toy language ({split})",
+        f"toy-{split}-{size}",
+        lambda: toy_pairs(split, size=size),
+        lambda: size,
+        languages=("en", "de"),
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.facts import CorpusFacts
+from ...data.formats.format import Languages
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
@@ -121,7 +122,9 @@ def build_loss(description: ModelDescription, config: TrainingConfig, dtype: tor
             raise unknown("objective", other)
 
 
-def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts) -> ModelDescription:
+def describe_model(
+    settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts, languages: Languages = ("", "")
+) -> ModelDescription:
     """What `model.json` says of the model of a run, trained on a corpus like this."""
     return ModelDescription(
         format=FORMAT_VERSION,
@@ -134,6 +137,8 @@ def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts
         weights="ema" if settings.training.ema_decay else "model",
         decoding=asdict(settings.decoding),
         corpus=asdict(facts),
+        src_language=languages[0],
+        tgt_language=languages[1],
     )
 
 
