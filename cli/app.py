@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Write a page that walks through one forward pass of your model, number by number.",
     "info": "Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help.",
     "export": "Write a run for CTranslate2, which translates with it faster and without tfm.",
+    "serve": "Let other programs translate with a run: an HTTP server that speaks LibreTranslate's API.",
     "presets": "List the presets: what each is for, what it takes on two CPU cores, what came of it.",
 }
 """Each command with the first line of its help."""

@@ -31,7 +31,7 @@ WITHOUT_A_MODULE = {
     "docs/test_tour": "docs/tour.md, and the pages in docs/tour",
     "docs/test_tutorial": "docs/tutorial.md",
     "engine/test_faithful": "the Translator: placeholders and glossaries",
-    "engine/test_wings": "the packages explain and export, which may be missing",
+    "engine/test_wings": "the packages explain, export and serve, which may be missing",
     "engine/training/test_advice": "prepare: what it warns of",
     "engine/evaluation/test_segments": "evaluation/scores, sentence by sentence",
     "engine/evaluation/test_significance": "evaluation/scores, of several sets of outputs",

@@ -1,4 +1,4 @@
-"""The wings, explain and export, are imported by their commands alone: a tfm without one of them does all the rest."""
+"""The wings (explain, export, serve) are imported by their commands alone: a tfm without one does all the rest."""
 
 import shutil
 import sys
@@ -15,6 +15,7 @@ from tfm.cli.app import COMMANDS
 WINGS = {
     "explain": ["--run", "tiny", "one two", "--format", "text"],
     "export": ["--run", "tiny", "--output", "made", "--check", "0"],
+    "serve": ["--run", "en-de=tiny", "--host", "203.0.113.1"],  # an address that no machine has
 }
 KEPT = Path(__file__).parents[1] / "keepsakes"
 OTHERS = {
@@ -30,8 +31,8 @@ OTHERS = {
     "presets": [],
 }
 """Each other command at work, in this order: the first one trains the model of most others."""
-CODES = {"check": 4}
-"""The tiny run has hardly learned."""
+CODES = {"check": 4, "serve": 5}
+"""The tiny run has hardly learned, and a server cannot listen where it is told to."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs Linux")
 

@@ -1,0 +1,60 @@
+"""Runs the server, until a signal ends it: what is under way then is finished."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from ...system.errors import EnvironmentFault, Interrupted
+from .app import Limits, Server
+from .directions import Direction
+
+PATIENCE = 30
+"""Seconds that requests have to end after a signal."""
+MOST_CONNECTIONS = 1_000
+
+
+def serve(
+    directions: Sequence[Direction], *, host: str, port: int, limits: Limits, page: str, say: Callable[[str], None]
+) -> None:
+    """Answers requests until SIGTERM or Ctrl-C.
+
+    Args:
+        port: 0 takes one that is free.
+
+    Raises:
+        EnvironmentFault: The port cannot be had.
+    """
+    with tempfile.TemporaryDirectory(prefix="tfm-serve-") as folder:
+        server = Server(list(directions), limits, Path(folder), page)
+        config = uvicorn.Config(
+            server.app(),
+            host=host,
+            port=port,
+            log_level="warning",
+            timeout_graceful_shutdown=PATIENCE,
+            limit_concurrency=MOST_CONNECTIONS,
+            server_header=False,
+        )
+        try:
+            listening = config.bind_socket()
+        except (OSError, SystemExit) as error:
+            raise EnvironmentFault(
+                f"cannot listen on {host}:{port}: another program does, or it is not allowed"
+            ) from error
+        address = listening.getsockname()
+        say(f"listening on http://{_in_url(host)}:{address[1]}/ (Ctrl-C ends it)")
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except (Interrupted, KeyboardInterrupt):
+            pass  # uvicorn has finished what was under way, and raises the signal once more
+        finally:
+            listening.close()
+            for direction in directions:
+                direction.gatherer.close()
+        say("stopped")
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
