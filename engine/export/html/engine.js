@@ -646,16 +646,18 @@ class Heap {
 
 // --- model: arithmetic ---
 
-/** x W^T + b for rows of x; a layer is { weight (outputs, inputs), bias, outputs, inputs }. Four outputs at a time. */
+/** x W^T + b for rows of x; a layer is { weight (outputs, inputs), bias, outputs, inputs, at }. */
 function linear(layer, x, rows) {
-  const { weight, bias, outputs, inputs } = layer, y = new Float32Array(rows * outputs);
-  for (let row = 0; row < rows; row++) product(y.subarray(row * outputs), x.subarray(row * inputs, (row + 1) * inputs), weight, outputs, inputs);
+  const { weight, bias, outputs, inputs, at } = layer, y = new Float32Array(rows * outputs);
+  if (at) at.multiplier.multiply(y, x, rows, at.offset, layer);
+  else for (let row = 0; row < rows; row++) product(y.subarray(row * outputs), x.subarray(row * inputs, (row + 1) * inputs), weight, 0, outputs, inputs);
   if (bias) for (let row = 0, i = 0; row < rows; row++) for (let n = 0; n < outputs; n++, i++) y[i] += bias[n];
   return y;
 }
 
-function product(y, x, weight, outputs, inputs) {
-  let n = 0;
+/** The products of x with the rows of a matrix from `first` on, four at a time. */
+function product(y, x, weight, first, outputs, inputs) {
+  let n = first;
   for (; n + 4 <= outputs; n += 4) {
     let p = n * inputs, q = p + inputs, r = q + inputs, s = r + inputs;
     let a = 0, b = 0, c = 0, d = 0;
@@ -675,6 +677,101 @@ function product(y, x, weight, outputs, inputs) {
     let sum = 0;
     for (let k = 0, p = n * inputs; k < inputs; k++) sum += weight[p + k] * x[k];
     y[n] = sum;
+  }
+}
+
+// The same product in WebAssembly, four numbers at a time, which is several times faster. Its program is put together
+// here, byte by byte, for there is no compiler in a page. A browser that has none of it uses `product`.
+
+/** A whole number as WebAssembly writes it, 7 bits in each byte. */
+function leb(value) {
+  return value < 64 ? [value] : [(value & 127) | 128, ...leb(value >> 7)];
+}
+
+/** multiply(w, x, y, outputs, inputs, rows): addresses of (outputs, inputs), (rows, inputs) and (rows, outputs) float32. */
+function productProgram() {
+  const I32 = 0x7f, V128 = 0x7b;
+  const get = (local) => [0x20, local], set = (local) => [0x21, local], number = (value) => [0x41, ...leb(value)];
+  const add = [0x6a], times = [0x6c], isBelow = [0x49], loop = [0x03, 0x40], againIf = [0x0d, 0], end = [0x0b];
+  const load = [0xfd, 0x00, 4, 0], zero = [0xfd, 0x0c, ...Array(16).fill(0)], addFloats = [0xfd, 0xe4, 0x01], timesFloats = [0xfd, 0xe6, 0x01];
+  const lane = (i) => [0xfd, 0x1f, i], addFloat = [0x92], store = (offset) => [0x38, 2, offset];
+  const [w, x, y, outputs, inputs, rows, n, r, p, q, last, stride, xs, sums] = [...Array(13).keys(), [13, 14, 15, 16]];
+  const increase = (local, ...by) => [...get(local), ...by.flat(), ...add, ...set(local)];
+  const sumOf = (local) => [0, 1, 2, 3].flatMap((i) => [...get(local), ...lane(i), ...(i ? addFloat : [])]);
+  const body = [
+    ...get(inputs), ...number(4), ...times, ...set(stride),
+    ...loop, // over outputs, four at a time
+      ...number(0), ...set(r), ...get(x), ...set(q),
+      ...loop, // over rows
+        ...get(w), ...set(p), ...get(q), ...get(stride), ...add, ...set(last),
+        ...sums.flatMap((sum) => [...zero, ...set(sum)]),
+        ...loop, // over inputs, four at a time
+          ...get(q), ...load, ...set(xs),
+          ...sums.flatMap((sum, i) => [
+            ...get(sum), ...get(p), ...get(stride), ...number(i), ...times, ...add, ...load, ...get(xs), ...timesFloats, ...addFloats, ...set(sum),
+          ]),
+          ...increase(p, number(16)), ...increase(q, number(16)),
+          ...get(q), ...get(last), ...isBelow, ...againIf,
+        ...end,
+        // y + 4 (r outputs + n)
+        ...get(y), ...get(r), ...get(outputs), ...times, ...get(n), ...add, ...number(4), ...times, ...add, ...set(p),
+        ...sums.flatMap((sum, i) => [...get(p), ...sumOf(sum), ...store(4 * i)]),
+        ...increase(r, number(1)), ...get(r), ...get(rows), ...isBelow, ...againIf,
+      ...end,
+      ...increase(w, get(stride), number(4), times), ...increase(n, number(4)),
+      ...get(n), ...get(outputs), ...isBelow, ...againIf,
+    ...end,
+  ];
+  const section = (id, content) => [id, ...unsigned(content.length), ...content];
+  const text = (word) => [word.length, ...new TextEncoder().encode(word)];
+  const code = [2, 6, I32, 5, V128, ...body, ...end]; // two kinds of locals beside the six arguments
+  return new Uint8Array([
+    0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+    ...section(1, [1, 0x60, 6, I32, I32, I32, I32, I32, I32, 0]),
+    ...section(2, [1, ...text("e"), ...text("m"), 2, 0, 1]),
+    ...section(3, [1, 0]),
+    ...section(7, [1, ...text("f"), 0, 0]),
+    ...section(10, [1, ...unsigned(code.length), ...code]),
+  ]);
+}
+
+function unsigned(value) {
+  return value < 128 ? [value] : [(value & 127) | 128, ...unsigned(value >> 7)];
+}
+
+const TOGETHER = 16; // rows that are multiplied at a time, for which there is room
+
+/** Keeps matrices where WebAssembly reaches them. */
+class Multiplier {
+  constructor(matrices) {
+    const usable = matrices.filter(({ shape }) => shape.length === 2 && shape[1] % 4 === 0 && shape[0] >= 4);
+    const most = (axis) => Math.max(4, ...usable.map(({ shape }) => shape[axis]));
+    this.x = 0;
+    this.y = 4 * TOGETHER * most(1);
+    let size = this.y + 4 * TOGETHER * most(0);
+    const offsets = usable.map(({ values }) => (size += 4 * values.length) - 4 * values.length);
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(size / 65536) });
+    this.numbers = new Float32Array(memory.buffer);
+    usable.forEach((matrix, i) => {
+      const values = this.numbers.subarray(offsets[i] / 4, offsets[i] / 4 + matrix.values.length);
+      values.set(matrix.values);
+      Object.assign(matrix, { values, at: { multiplier: this, offset: offsets[i] } });
+    });
+    this.program = new WebAssembly.Instance(new WebAssembly.Module(productProgram()), { e: { m: memory } }).exports.f;
+  }
+
+  multiply(result, x, rows, offset, { weight, outputs, inputs }) {
+    const { numbers } = this, whole = outputs - (outputs % 4);
+    for (let first = 0; first < rows; first += TOGETHER) {
+      const count = Math.min(TOGETHER, rows - first);
+      numbers.set(x.subarray(first * inputs, (first + count) * inputs), this.x);
+      this.program(offset, this.x, this.y, whole, inputs, count);
+      for (let row = 0; row < count; row++) {
+        const to = result.subarray((first + row) * outputs, (first + row + 1) * outputs), from = this.y / 4 + row * whole;
+        to.set(numbers.subarray(from, from + whole));
+        if (whole < outputs) product(to, x.subarray((first + row) * inputs, (first + row + 1) * inputs), weight, whole, outputs, inputs);
+      }
+    }
   }
 }
 
@@ -726,20 +823,24 @@ const ACTIVATIONS = {
   swiglu: (x) => x / (1 + Math.exp(-x)), // of the gate, which the other projection is multiplied by
 };
 
-/** PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(..): added to a vector that stands at a position. */
-function addSinusoids(x, position) {
-  for (let i = 0; i < x.length; i += 2) {
-    const angle = position * 10000 ** (-i / x.length);
-    x[i] += Math.fround(Math.sin(angle));
-    x[i + 1] += Math.fround(Math.cos(angle));
+/** Sine and cosine of pos / 10000^(2i / size), for each i in turn. Those of a position are computed once. */
+class Angles {
+  constructor(size) {
+    Object.assign(this, { size, known: [] });
+  }
+
+  at(position) {
+    return (this.known[position] ??= Float32Array.from({ length: this.size }, (_, i) => {
+      const angle = position * 10000 ** (-(i - (i % 2)) / this.size);
+      return i % 2 ? Math.cos(angle) : Math.sin(angle);
+    }));
   }
 }
 
-/** Turns the pairs of columns of a head's queries or keys by the angles of a position. */
-function turn(x, start, size, position) {
-  for (let i = 0; i < size; i += 2) {
-    const angle = position * 10000 ** (-i / size), cos = Math.cos(angle), sin = Math.sin(angle);
-    const [a, b] = [x[start + i], x[start + i + 1]];
+/** Turns the pairs of columns of one head's query or key by angles. */
+function turn(x, start, angles) {
+  for (let i = 0; i < angles.length; i += 2) {
+    const sin = angles[i], cos = angles[i + 1], a = x[start + i], b = x[start + i + 1];
     x[start + i] = a * cos - b * sin;
     x[start + i + 1] = a * sin + b * cos;
   }
@@ -805,12 +906,18 @@ class State {
 class Transformer {
   constructor({ config, forbidden }, tensors) {
     Object.assign(this, { config, tensors, forbidden, look: null });
+    try {
+      new Multiplier([...new Set(Object.values(tensors))]);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.CompileError || error instanceof RangeError)) throw error; // `product` will do
+    }
     const [source, target] = { encoder_decoder: ["src_embedding", "tgt_embedding"] }[config.architecture] ?? ["embedding", "embedding"];
     [this.source, this.target] = [this.embedding(source), this.embedding(target)];
     const crosses = config.architecture === "encoder_decoder";
     this.encoder = config.num_encoder_layers ? this.stack("encoder", config.num_encoder_layers, false) : null;
     this.decoder = config.num_decoder_layers ? this.stack("decoder", config.num_decoder_layers, crosses) : null;
     this.output = this.linearOf("output_layer");
+    this.angles = new Angles(config.positions === "rotary" ? this.keySize : config.d_model);
     this.activation = ACTIVATIONS[config.activation];
     if (!this.activation) throw new Error(`activation ${config.activation} is not known here`);
   }
@@ -818,8 +925,8 @@ class Transformer {
   // reading
 
   linearOf(name) {
-    const { shape, values } = this.tensors[`${name}.weight`];
-    return { weight: values, bias: this.tensors[`${name}.bias`]?.values, outputs: shape[0], inputs: shape[1] };
+    const { shape, values, at } = this.tensors[`${name}.weight`];
+    return { weight: values, bias: this.tensors[`${name}.bias`]?.values, outputs: shape[0], inputs: shape[1], at };
   }
 
   normOf(name) {
@@ -866,8 +973,8 @@ class Transformer {
     ids.forEach((id, row) => {
       const vector = x.subarray(row * size, (row + 1) * size);
       for (let i = 0; i < size; i++) vector[i] = tokens[id * size + i] * scale;
-      if (this.config.positions === "sinusoidal") addSinusoids(vector, places[row]);
-      if (positions) for (let i = 0, at = places[row] * size; i < size; i++) vector[i] += positions.values[at + i];
+      const added = this.config.positions === "sinusoidal" ? this.angles.at(places[row]) : positions?.values.subarray(places[row] * size);
+      if (added) for (let i = 0; i < size; i++) vector[i] += added[i];
     });
     return this.shown(name, x, [ids.length, size]);
   }
@@ -906,11 +1013,8 @@ class Transformer {
         }
         softmax(weights);
         if (all) all.set(weights, (head * rows + row) * columns);
-        for (let i = 0; i < valueSize; i++) {
-          let sum = 0;
-          for (let s = 0, at = head * valueSize + i; s < count; s++, at += heads * valueSize) sum += weights[s] * values[at];
-          out[to + i] = sum;
-        }
+        for (let s = 0; s < count; s++)
+          for (let i = 0, weight = weights[s], at = (s * heads + head) * valueSize; i < valueSize; i++) out[to + i] += weight * values[at + i];
       }
     }
     if (all) this.shown(`${name}.weights`, all, [heads, rows, columns]);
@@ -928,7 +1032,7 @@ class Transformer {
   turned(x, rows, places) {
     const heads = this.config.num_heads, size = this.keySize;
     for (let row = 0; row < rows; row++)
-      for (let head = 0; head < heads; head++) turn(x, (row * heads + head) * size, size, places[row]);
+      for (let head = 0; head < heads; head++) turn(x, (row * heads + head) * size, this.angles.at(places[row]));
     return x;
   }
 
@@ -1699,8 +1803,8 @@ function inNode() {
 
 if (typeof module === "object" && module.exports) {
   module.exports = {
-    Embedder, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, isBetweenWords,
-    isLoop, joinTexts, lostNumbers, placeholders, restricted, sentencesOf, splitText, unpacked, REGEX_WORD, WORD,
+    Embedder, Multiplier, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, isBetweenWords,
+    isLoop, joinTexts, linear, lostNumbers, placeholders, restricted, sentencesOf, splitText, unpacked, REGEX_WORD, WORD,
   };
   if (require.main === module) inNode();
 } else if (typeof WorkerGlobalScope === "function" && self instanceof WorkerGlobalScope) {

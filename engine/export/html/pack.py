@@ -69,7 +69,7 @@ def pack(loaded: TrainedRun, weights: Weights) -> bytes:
     header = {
         **_about(loaded.description, tokenizer),
         "weights": weights,
-        "characters": _characters(),
+        "characters": characters(),
         "phrases": _phrases(tokenizer) if tokenizer.has_placeholders else None,
         "tensors": tensors,
         "shared": shared,
@@ -111,7 +111,7 @@ def _in_order(kinds: Iterable[str]) -> list[str]:
     return sorted(kinds, key=KINDS.index)
 
 
-def _characters() -> dict[str, Any]:
+def characters() -> dict[str, Any]:
     """Sets of characters that patterns of JavaScript have no name for; and the digits 0 of all scripts."""
     every = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
 
