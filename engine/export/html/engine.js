@@ -906,11 +906,7 @@ class State {
 class Transformer {
   constructor({ config, forbidden }, tensors) {
     Object.assign(this, { config, tensors, forbidden, look: null });
-    try {
-      new Multiplier([...new Set(Object.values(tensors))]);
-    } catch (error) {
-      if (!(error instanceof WebAssembly.CompileError || error instanceof RangeError)) throw error; // `product` will do
-    }
+    if (typeof WebAssembly === "object" && WebAssembly.validate(productProgram())) new Multiplier([...new Set(Object.values(tensors))]);
     const [source, target] = { encoder_decoder: ["src_embedding", "tgt_embedding"] }[config.architecture] ?? ["embedding", "embedding"];
     [this.source, this.target] = [this.embedding(source), this.embedding(target)];
     const crosses = config.architecture === "encoder_decoder";
@@ -1453,8 +1449,6 @@ function extensionsOf(one, row, logProbs, { room, size, noRepeat, onlyInPhrases 
 
 // --- machines ---
 
-const MARGIN = 0.2; // nats per token by which a second output may be less likely than the first
-
 /** A machine that has been read: model, vocabularies, and the rules of its corpus. */
 class Machine {
   constructor({ header, tensors, vocabularies }) {
@@ -1599,7 +1593,7 @@ class Translator extends Machine {
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
     if (surplus(kept, now).length || numbers(second) > numbers(first)) return false;
-    return isEnded && Boolean(this.outputOf(second)) && perToken(second) >= perToken(first) - MARGIN;
+    return isEnded && Boolean(this.outputOf(second)) && perToken(second) >= perToken(first) - this.header.margin;
   }
 
   result(job, text) {

@@ -50,14 +50,18 @@ class Engine:
 
     def open(self, path: Path) -> None:
         """Reads a packed model."""
-        (done,) = self._answers({"kind": "open", "model": str(path)})
-        self.about = done["about"]
+        self.about = self.ask({"kind": "open", "model": str(path)})["about"]
 
     def each(self, work: Work, texts: Sequence[str], **settings: Any) -> Iterator[Any]:
         """Does something for each text; the results in order, as they come."""
         for answer in self._answers({"kind": work, "texts": list(texts), "settings": settings}):
             if answer["kind"] == "one":
                 yield answer["result"]
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The last answer to any other message."""
+        *_, last = self._answers(message)
+        return last
 
     def _answers(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         with contextlib.suppress(BrokenPipeError):  # it has ended; why is seen below

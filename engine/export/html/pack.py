@@ -12,6 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -26,6 +27,7 @@ from ...exportable import Weights
 from ...runs.checkpoint import ModelDescription
 from ...runs.load import TrainedRun
 from ...spelling import Speller
+from ...translation import MARGIN
 from ...translator import loop_size
 from .precision import Stored, stored
 
@@ -101,6 +103,7 @@ def _about(description: ModelDescription, tokenizer: Tokenizer) -> dict[str, Any
             "keeps_numbers": facts.keeps_numbers,
         },
         "loop_size": loop_size(tokenizer),
+        "margin": MARGIN,
         "carried": _in_order(tokenizer.carried),
         "expected": _in_order(tokenizer.placeholders.expected),
         "forbidden": tokenizer.tgt.forbidden_ids(),
@@ -111,6 +114,7 @@ def _in_order(kinds: Iterable[str]) -> list[str]:
     return sorted(kinds, key=KINDS.index)
 
 
+@cache
 def characters() -> dict[str, Any]:
     """Sets of characters that patterns of JavaScript have no name for; and the digits 0 of all scripts."""
     every = "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
