@@ -1472,6 +1472,11 @@ class Machine {
     };
   }
 
+  /** A short search, after which the browser has made fast code of all that a search takes. */
+  async warmUp() {
+    if (this.model.decoder) await this.search([EOS], { limit: 12, prefix: [] }, { size: 5, alpha: 1, noRepeat: 0 });
+  }
+
   /** One search: greedy for a size of 1, samples where a temperature is given, else a beam. */
   async search(ids, task, options) {
     const state = this.model.begin(ids), step = this.stepOf(state);
@@ -1738,7 +1743,7 @@ class Session {
     this.machine.pause = () => this.pause();
     const { tensors, phrases, characters, ...about } = packed.header;
     this.answer({ kind: "done", id, about });
-    await this.machine.warmUp?.();
+    await this.machine.warmUp();
   }
 
   /** Does something for each of many texts, and says each as it comes. */

@@ -18,7 +18,7 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-const percent = (p) => (p > 0.995 && p < 1 ? "99 %" : p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`);
+const percent = (p) => (p > 0.99 && p < 1 ? "> 99 %" : p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`);
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(milliseconds < 10000 ? 1 : 0)} s`;
 const counted = (count, one, several) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 const say = (text) => ($("status").textContent = text);
@@ -72,7 +72,7 @@ const KINDS = {
   },
 };
 const kind = KINDS[purpose];
-const state = { about: null, results: [], isRunning: false, vectors: new Map(), timer: 0 };
+const state = { about: null, lines: [], results: [], isRunning: false, vectors: new Map(), timer: 0 };
 
 // Settings
 
@@ -112,7 +112,7 @@ function settings() {
 async function run() {
   const lines = $("source").value.replace(/\r\n?/g, "\n").replace(/\n+$/, "").split("\n");
   if (purpose === "sentence encoder") return find(lines.filter((line) => line.trim()));
-  state.results = [];
+  Object.assign(state, { lines, results: [] });
   $("result").replaceChildren();
   if (purpose === "translator" && !$("source").value.trim()) return finished("");
   await begun(kind.work, lines, ({ number, result }) => {
@@ -166,7 +166,8 @@ function outputText() {
 
 function lineOf(result, number) {
   const text = element("p", { dir: "auto" });
-  const given = result.given && result.pieces ? result.text.slice(0, state.beginnings?.[number]?.length ?? 0) : "";
+  const beginning = purpose === "language model" ? state.lines[number].trim() : "";
+  const given = result.text.startsWith(beginning) ? beginning : "";
   text.append(given ? element("span", { class: "given" }, given) : "", result.text.slice(given.length));
   const remarks = remarksOf(result).map((one) => element("p", { class: "remark" }, one));
   const parts = result.parts ?? (result.pieces?.length ? [result] : []);
@@ -218,6 +219,7 @@ async function showAttention(part, button) {
   const rows = weights.map((row, t) =>
     element("tr", {}, element("th", { scope: "row", dir: "auto" }, part.pieces[t]),
       ...row.map((share, s) => element("td", {
+        class: share > 0.6 ? "much" : null,
         style: `background: rgb(var(--share) / ${Math.min(share, 1).toFixed(3)})`, title: `${part.pieces[t]} looks at ${part.source[s]}: ${percent(share)}`,
       }, share >= 0.1 ? String(Math.round(100 * share)) : ""))));
   const caption = element("caption", { class: "visually-hidden" }, "What each piece of the output looked at, in percent");
