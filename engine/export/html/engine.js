@@ -388,35 +388,29 @@ const escaped = (text) => text.replaceAll(ESCAPE, ESCAPE + "a").replaceAll(SPACE
 const unescaped = (text) => text.replaceAll(ESCAPE + "b", SPACE_MARK).replaceAll(ESCAPE + "a", ESCAPE);
 const isSymbolId = (id) => id >= FIRST_PLACEHOLDER && id <= LAST_PLACEHOLDER;
 
-/** Strings by their characters: the longest, or all, that begin at a place. */
+/** Strings by their characters: the longest, or all, that begin at a place. A node is { id, next: Map }. */
 class Trie {
   constructor() {
-    this.nodes = new Map(); // (node, code point) as one number -> node
-    this.ids = [-1];
+    this.root = { id: -1, next: new Map() };
   }
 
   add(characters, id) {
-    let node = 0;
+    let node = this.root;
     for (const one of characters) {
-      const key = node * 0x200000 + one.codePointAt(0);
-      let next = this.nodes.get(key);
-      if (next === undefined) this.nodes.set(key, (next = this.ids.push(-1) - 1));
-      node = next;
+      const code = one.codePointAt(0);
+      if (!node.next.has(code)) node.next.set(code, { id: -1, next: new Map() });
+      node = node.next.get(code);
     }
-    this.ids[node] = id;
-  }
-
-  next(node, code) {
-    return this.nodes.get(node * 0x200000 + code);
+    node.id = id;
   }
 
   /** How many code points the longest string at a place has; 0 if there is none. */
   longest(codes, start) {
     let longest = 0;
-    for (let at = start, node = 0; at < codes.length; ) {
-      node = this.next(node, codes[at++]);
-      if (node === undefined) break;
-      if (this.ids[node] >= 0) longest = at - start;
+    for (let at = start, node = this.root; at < codes.length; ) {
+      node = node.next.get(codes[at++]);
+      if (!node) break;
+      if (node.id >= 0) longest = at - start;
     }
     return longest;
   }
@@ -515,12 +509,12 @@ class Vocabulary {
     };
     for (let from = 0; from < size; from++) {
       let isCovered = false;
-      for (let at = from, node = 0, bytes = 0; at < size; ) {
+      for (let at = from, node = this.trie.root, bytes = 0; at < size; ) {
         const code = codes[at++];
-        node = this.trie.next(node, code);
-        if (node === undefined) break;
+        node = node.next.get(code);
+        if (!node) break;
         bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-        const id = this.trie.ids[node];
+        const { id } = node;
         if (id < 0) continue;
         const isSymbol = this.types[id] === USER_DEFINED; // always chosen
         offer(at, from, id, best[from] + (isSymbol ? bytes * this.largestScore - 0.1 : this.scores[id]));
@@ -1696,11 +1690,11 @@ class Generator extends Machine {
   }
 
   /** The log-probability of a whole text, its end included, and the number of its pieces; none if it is too long. */
-  async score(text) {
-    const prefix = this.tgt.encode(text), limit = prefix.length + 1;
-    if (limit > this.model.config.max_seq_len) return { pieces: 0, logProb: 0 };
-    const [{ logProb }] = await this.search([], { limit, prefix }, { size: 1, alpha: 0 });
-    return { pieces: limit, logProb };
+  score(text) {
+    const ids = [...this.tgt.encode(text), EOS];
+    if (ids.length > this.model.config.max_seq_len) return { pieces: 0, logProb: 0 };
+    const rows = this.model.forward([], [BOS, ...ids.slice(0, -1)]).map(logSoftmax);
+    return { pieces: ids.length, logProb: rows.reduce((sum, row, i) => sum + row[ids[i]], 0) };
   }
 }
 
@@ -1802,7 +1796,7 @@ function inNode() {
 
 if (typeof module === "object" && module.exports) {
   module.exports = {
-    Embedder, Multiplier, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, isBetweenWords,
+    Embedder, Multiplier, bytesOfBase85, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, isBetweenWords,
     isLoop, joinTexts, linear, lostNumbers, placeholders, restricted, sentencesOf, splitText, unpacked, REGEX_WORD, WORD,
   };
   if (require.main === module) inNode();

@@ -51,7 +51,7 @@ def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def in_javascript(vocabulary: Vocabulary, **data: Any) -> dict[str, Any]:
-    return javascript(BODY, {"model": base64.b64encode(vocabulary.model).decode(), **data})
+    return javascript(BODY, {"model": base64.b64encode(vocabulary.model).decode(), **data}, timeout=1_200)
 
 
 def test_hostile_strings_are_cut_as_sentencepiece_cuts_them(vocabulary: Vocabulary) -> None:
