@@ -1,91 +1,180 @@
-"""`tfm export`: a run as a directory for other programs."""
+"""`tfm export`: a run for other programs, or as a page for a browser."""
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..engine.exportable import QUANTIZATIONS
+from ..engine.exportable import QUANTIZATIONS, WEIGHTS
 from ..engine.file_guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from ..system.errors import UsageError
+from ..system.files import OutputFile
 from ..system.reporter import Console
 from .options import Checkpoint, Debug, Run
 from .startup import importing
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
+    from ..engine.exportable import Weights
     from ..engine.runs.directory import RunDirectory
+    from ..engine.runs.load import TrainedRun
+
+FORMATS: dict[str, Sequence[str]] = {"ctranslate2": QUANTIZATIONS, "html": WEIGHTS}
+"""What an export may be, and how each may store its weights."""
+
+
+@dataclass(frozen=True)
+class _Export:
+    """What is exported, and to where."""
+
+    run: "RunDirectory"
+    checkpoint: Path
+    output: Path
+    pairs: "list[Pair]"
+    console: Console
+
+    @property
+    def step(self) -> str:
+        """The step of the checkpoint, as `--checkpoint` takes it."""
+        from ..engine.runs.checkpoint import checkpoint_step
+
+        return str(checkpoint_step(self.checkpoint))
 
 
 def export(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to make."), WRITES_FOLDER
+        Path,
+        typer.Option("--output", "-o", metavar="PATH", help="The directory to make; of html the file."),
+        WRITES_FOLDER,
     ],
     run: Annotated[Run, READS_DATA_OF_RUN] = None,
-    format_: Annotated[str, typer.Option("--format", metavar="NAME", help="ctranslate2.")] = "ctranslate2",
-    quantization: Annotated[
+    format_: Annotated[
         str,
+        typer.Option("--format", metavar="NAME", help="ctranslate2, for programs; html, a page for any browser."),
+    ] = "ctranslate2",
+    quantization: Annotated[
+        str | None,
         typer.Option(
             metavar="NAME",
             help="How weights are stored: float32, float16, bfloat16, int16, int8, int8_float32, int8_float16"
-            " or int8_bfloat16.",
+            " or int8_bfloat16; of html int8, float16 or float32. [default: float32; of html int8, or float16 where"
+            " int8 costs more than 0.3 BLEU]",
         ),
-    ] = "float32",
+    ] = None,
     checkpoint: Checkpoint = "best",
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
     ] = 500,
     debug: Debug = False,
 ) -> None:
-    """Write a run for CTranslate2, which translates with it faster and without tfm.
+    """Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a browser.
 
     tfm export --run runs/mine --output mine.ct2 --quantization int8
+
+    tfm export --run runs/mine --output translator.html --format html
     """
     del debug
     from ..engine.evaluation.reading import dev_pairs
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
 
-    if format_ != "ctranslate2":
-        raise UsageError(f"format must be ctranslate2, but is {format_!r}")
-    if quantization not in QUANTIZATIONS:
-        raise UsageError(f"quantization must be one of {', '.join(QUANTIZATIONS)}, but is {quantization!r}")
+    if format_ not in FORMATS:
+        raise UsageError(f"format must be {' or '.join(FORMATS)}, but is {format_!r}")
+    if quantization not in (None, *FORMATS[format_]):
+        raise UsageError(f"quantization must be one of {', '.join(FORMATS[format_])}, but is {quantization!r}")
     console = Console()
     directory = RunDirectory(find_run(run, console))
 
     console.say(f"exporting {directory}")
-    with importing():
-        from ..engine.export.directory import export_checkpoint
-
     source = directory.find_checkpoint(checkpoint, warn=console.warn)
-    export_checkpoint(directory, source, output, quantization=quantization)
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    console.say(f"exported {source} ({quantization}, {size / 1e6:,.1f} MB); {output}/README.md shows how to use it")
-    if check and (pairs := dev_pairs(directory, check, console.say, "not compared with the run")):
-        _compare(directory, source, output, pairs, quantization == "float32", console)
+    pairs = dev_pairs(directory, check, console.say, "not compared with the run") if check else []
+    chosen = _Export(directory, source, output, pairs, console)
+    if format_ == "html":
+        _to_html(chosen, cast("Weights | None", quantization))
+    else:
+        _to_ctranslate2(chosen, quantization or "float32")
     print(output)
 
 
-def _compare(
-    run: "RunDirectory", checkpoint: Path, output: Path, pairs: "list[Pair]", exact: bool, console: Console
-) -> None:
+def _to_ctranslate2(chosen: _Export, quantization: str) -> None:
+    with importing():
+        from ..engine.export.directory import export_checkpoint
+
+    export_checkpoint(chosen.run, chosen.checkpoint, chosen.output, quantization=quantization)
+    size = sum(path.stat().st_size for path in chosen.output.rglob("*") if path.is_file())
+    chosen.console.say(
+        f"exported {chosen.checkpoint} ({quantization}, {size / 1e6:,.1f} MB); {chosen.output}/README.md shows how to"
+        " use it"
+    )
+    if chosen.pairs:
+        _compare(chosen, quantization == "float32")
+
+
+def _compare(chosen: _Export, exact: bool) -> None:
     """Translates with the run and with its export, and says how far they agree."""
     from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
-    from ..engine.runs.checkpoint import checkpoint_step
     from ..engine.translator import Translator
 
+    console = chosen.console
     try:
-        export = load_export(output)
+        export = load_export(chosen.output)
     except (RuntimeError, ValueError) as error:
         console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
         return
-    translator = Translator.load(run.path, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
-    total = len(pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
+    translator = Translator.load(chosen.run.path, checkpoint=chosen.step, device="cpu")
+    total = len(chosen.pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
     bar = console.progress("comparing with the run", total, "translation")
-    agreements = compare(translator, export, pairs, on_done=bar.update)
+    agreements = compare(translator, export, chosen.pairs, on_done=bar.update)
     bar.close()
     console.say("\n".join(table(agreements)))
     # Under a limit on repetitions the two rank beams differently; see parity.
     judged = agreements[:1] if translator.decoding.no_repeat_ngram_size else agreements[:2]
     if exact and min(one.share for one in judged) < ENOUGH:
         console.warn(f"fewer than {100 * ENOUGH:g} % of the translations are those of the run; please report this")
+
+
+def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
+    with importing():
+        from ..engine.export.html.page import page
+        from ..engine.export.html.quality import choose_weights
+        from ..engine.runs.load import load_run
+
+    loaded = load_run(chosen.run.path, None, checkpoint=chosen.step, device="cpu", warn=chosen.console.warn)
+    weights = quantization
+    if weights is None:
+        choice = choose_weights(loaded, chosen.pairs)
+        chosen.console.say(choice.reason)
+        weights = choice.weights
+    with OutputFile(chosen.output) as stream:
+        content = page(loaded, weights, title=chosen.run.path.resolve().name)
+        stream.write(content)
+    size = len(content.encode()) / 1e6
+    chosen.console.say(f"exported {chosen.checkpoint} ({weights}, {size:,.1f} MB); open {chosen.output} in a browser")
+    if chosen.pairs:
+        _compare_page(chosen, loaded, weights)
+
+
+def _compare_page(chosen: _Export, loaded: "TrainedRun", weights: "Weights") -> None:
+    """Does the same work with the run and with its page, and says how far they agree."""
+    from ..engine.export.html.compare import ENOUGH, Comparison, table
+    from ..engine.export.html.node import find_node, running
+    from ..engine.export.html.pack import pack
+    from ..engine.export.html.quality import machine_of
+
+    console = chosen.console
+    node = find_node()
+    if node is None:
+        console.say("not compared with the run: that needs node, a JavaScript engine, which is not here")
+        return
+    bar = console.progress("comparing with the run", Comparison.size(chosen.pairs), "text")
+    with ExitStack() as engines:
+        exact = engines.enter_context(running(pack(loaded, "float32"), node))
+        page = engines.enter_context(running(pack(loaded, weights), node))
+        agreements = Comparison(machine_of(loaded), exact, page, chosen.pairs, bar.update).agreements()
+    bar.close()
+    console.say("\n".join(table(agreements, weights)))
+    if min(one.share for one in agreements) < ENOUGH:
+        console.warn(f"fewer than {100 * ENOUGH:g} % of the outputs are those of the run; please report this")

@@ -1,4 +1,7 @@
-"""What CTranslate2's format cannot hold. Plain: neither torch nor CTranslate2 is needed to know."""
+"""What an export can be, and what CTranslate2's format cannot hold. Plain: neither torch nor CTranslate2 is needed."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from ..seq2seq.model.config import ModelConfig
 
@@ -13,6 +16,10 @@ QUANTIZATIONS = (
     "int8_bfloat16",
 )
 """How weights may be stored; `int8_float16` is int8 with the rest in half precision. `float32` changes nothing."""
+
+Weights = Literal["int8", "float16", "float32"]
+"""How a page stores matrices; int8 has a scale for each row."""
+WEIGHTS: Sequence[Weights] = get_args(Weights)
 
 MIN_POSITIONS = 1025
 """Length of an exported table of positions, at least, where it can be computed. CTranslate2 raises an error for a whole

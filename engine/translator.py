@@ -220,8 +220,7 @@ class Translator(FromRun):
 
     @cached_property
     def _loop_size(self) -> int:
-        """So many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
-        return max(3, round(MIN_LETTERS / self.tokenizer.tgt.letters_per_piece))
+        return loop_size(self.tokenizer)
 
     # --- searching ---
 
@@ -290,6 +289,11 @@ class Translator(FromRun):
         if UNK_ID in ids:
             raise DataError(f"{name} has a character or a word that is not in the target vocabulary; leave it out")
         return ids
+
+
+def loop_size(tokenizer: Tokenizer) -> int:
+    """So many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
+    return max(3, round(MIN_LETTERS / tokenizer.tgt.letters_per_piece))
 
 
 def _shortened(text: str) -> str:

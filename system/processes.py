@@ -41,6 +41,10 @@ class Ending:
         return f"ended with exit code {self.status}{': ' + self.last_line if self.last_line else ''}"
 
 
+PYTHON = (sys.executable, "-P", "-m")
+"""Runs a module. With -P the files of the current directory are no modules, as they are none for `tfm`."""
+
+
 class Child:
     """A Python process that runs a module of ours, and is killed when the block ends.
 
@@ -50,10 +54,11 @@ class Child:
     does not notice when this process dies; so it stays in our session, where the terminal's signals reach it, too.
 
     Args:
-        module: Its full name. With -P the files of the current directory are no modules, as they are none for `tfm`.
+        module: Its full name; what another interpreter runs.
         purpose: What it is started for, for the message: `to tokenize in`.
         stdin: A file that it reads; without one, a pipe.
         inherits: Numbers of open files that are open in it, too.
+        interpreter: What runs it.
     """
 
     def __init__(
@@ -63,8 +68,9 @@ class Child:
         purpose: str,
         stdin: IO[bytes] | None = None,
         inherits: Sequence[int] = (),
+        interpreter: Sequence[str] = PYTHON,
     ) -> None:
-        command = [sys.executable, "-P", "-m", module, *map(str, arguments)]
+        command = [*interpreter, module, *map(str, arguments)]
         with contextlib.ExitStack() as undo:
             try:
                 self._stderr = undo.enter_context(tempfile.TemporaryFile())

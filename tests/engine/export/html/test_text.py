@@ -1,0 +1,130 @@
+"""engine.js, text: cleaning, placeholders, sentences, repetition and numbers are those of Python."""
+
+import random
+import re
+import sys
+import unicodedata
+
+import pytest
+import regex
+from helpers.javascript import javascript, needs_node
+from helpers.odd_text import INVISIBLE, PLACEHOLDERS, SPACES, odd_line
+
+from tfm.data.cleaning import clean
+from tfm.data.facts import differences_in_numbers, is_loop
+from tfm.data.placeholders import KINDS, has_words, mask, placeholders
+from tfm.data.sentences import join_texts, split_text
+from tfm.engine.export.html.pack import characters
+
+pytestmark = needs_node
+HOSTILE = 10_000
+SYNTAX = [*PLACEHOLDERS, "{", "}", "%", "%d", "%5.2f", "50%", "{{", "}}", "{n, plural}", "${a}", "$", "<a", " href=", '"']
+SYNTAX += ["'", ">", "/>", "<!--", "-->", "`", "``", "|", "|a|", ":a:`", "http://", "www.", "a@b", ".c", "&#1;", "&x;", "\\"]
+SYNTAX += ["n", "s", "1", "%1", "$s", "%(a)s", "disabled", "=", " ", ".", "é", "日", "_", "-", "ق", "%n", "%L1", "{a!r:>5}"]
+MARKS = [*".!?。！？…\"'()[]«»„“”’ ", "Mr.", "3.14", "e.g.", "الف", "؟", "。」", "\u0301", "\u200d", "।", "ສະ", "ไทย", "日本", "ー"]
+NUMBERS = ["1", "12", "1,000", "1.000", "1 000", "1'000", "3,5", "17:45", "٣٤", "٫", "三", "十", "两", "二〇", "x", "²", "①", "१२"]
+
+
+def hostile(seed: int, count: int = HOSTILE) -> list[str]:
+    """Lines that nobody should write."""
+    rng = random.Random(seed)
+    return [odd_line(rng, longest=2_000)[:2_000] for _ in range(count)]
+
+
+def mixed(pieces: list[str], seed: int, count: int, longest: int = 14) -> list[str]:
+    """Lines of pieces in any order."""
+    rng = random.Random(seed)
+    return ["".join(rng.choices(pieces, k=rng.randint(1, longest))) for _ in range(count)]
+
+
+def assigned(character: str) -> bool:
+    """Whether this Python knows a character; node may know more."""
+    return unicodedata.category(character) != "Cn"
+
+
+def test_cleaning() -> None:
+    lines = hostile(1) + mixed([*SPACES, *INVISIBLE, "e", "\u0301", "\udc00", "🏴", "\U000e0067"], 2, HOSTILE)
+    found = javascript("return data.map(engine.clean)", lines)
+    assert [one for one in zip(lines, found, map(clean, lines), strict=True) if one[1] != one[2]] == []
+
+
+def test_letters_are_those_of_python() -> None:
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000 and assigned(chr(code))]
+    body = "return Object.fromEntries(Object.entries(data.patterns).map(([name, pattern]) => [name, data.every.filter((one) => new RegExp(`^${pattern}$`, 'u').test(one)).join('')]))"
+    patterns = {"letter": r"\p{L}", "digit": r"\p{Nd}", "alnum": r"[\p{L}\p{N}]"}
+    found = javascript(body, {"every": every, "patterns": patterns})
+    assert found["letter"] == "".join(filter(str.isalpha, every))
+    assert found["digit"] == "".join(filter(str.isdecimal, every))
+    assert found["alnum"] == "".join(filter(str.isalnum, every))
+    words = javascript(
+        "return ['WORD', 'REGEX_WORD'].map((name) => data.filter((one) => new RegExp(`^${engine[name]}$`, 'u').test(one)).join(''))",
+        every,
+    )
+    assert words[0] == "".join(re.findall(r"\w", "".join(every)))
+    assert words[1] == "".join(regex.findall(r"\w", "".join(every)))
+
+
+@pytest.mark.parametrize("kinds", [KINDS, ("braces", "tag"), ("printf",)])
+def test_placeholders(kinds: tuple[str, ...]) -> None:
+    lines = [clean(line) for line in mixed(SYNTAX, 3, HOSTILE) + mixed(SYNTAX, 4, 300, longest=80)]
+    body = "return data.lines.map((line) => [engine.placeholders(line, data.kinds), engine.hasWords(line, data.kinds)])"
+    found = javascript(body, {"lines": lines, "kinds": list(kinds)})
+    expected = [[placeholders(line, kinds), has_words(line, kinds)] for line in lines]
+    assert [one for one in zip(lines, found, expected, strict=True) if one[1] != one[2]] == []
+
+
+def test_placeholders_are_masked_and_put_back() -> None:
+    rng = random.Random(5)
+    lines = [clean(line) for line in mixed(SYNTAX, 6, 3_000)]
+    outputs: list[str] = []
+    for line in lines:
+        characters_of = list(mask(line, KINDS).text) + rng.choices(["x", " ", "日", "\ufdd3", "s", "%"], k=5)
+        rng.shuffle(characters_of)
+        outputs.append(clean("".join(characters_of)))
+    body = """
+      const letter = `(?:(?!${data.unspaced})(?!_)${engine.REGEX_WORD})`;
+      return data.lines.map((line, i) => {
+        const masked = new engine.Masked(line, data.kinds);
+        return [masked.text, masked.unmask(masked.text, letter), masked.unmask(data.outputs[i], letter)];
+      });"""
+    unspaced = characters()["unspaced"]
+    found = javascript(body, {"lines": lines, "outputs": outputs, "kinds": list(KINDS), "unspaced": unspaced})
+    for line, output, one in zip(lines, outputs, found, strict=True):
+        masked = mask(line, KINDS)
+        assert one == [masked.text, masked.unmask(masked.text), masked.unmask(output)], (line, output)
+
+
+def test_sentences_are_split_and_joined() -> None:
+    words = ["one", "two", "Haus", "ein", "日本語", "ไทยภาษา", "한국어", "ок"]
+    lines = [clean(line) for line in mixed([*MARKS, *words, " "], 7, 4_000, longest=40)]
+    lines += [clean(line) for line in mixed([*words, " "], 8, 500, longest=60)]
+    body = "return data.map((line) => engine.splitText(line, (part) => [...part].length, 25, () => false))"
+    found = javascript(body, lines)
+    plain = [line for line in lines if not regex.search(r"[^\s]{13}", line)]  # or words are cut, which is tested below
+    assert len(plain) > 800
+    for line, (parts, cut) in zip(lines, found, strict=True):
+        if line in plain:
+            assert (parts, cut) == split_text(line, len, 25), line
+        assert all(len(part) <= 25 for part in parts)
+    several = [split_text(line, len, 25)[0] for line in lines]
+    assert javascript("return data.map(engine.joinTexts)", several) == [join_texts(parts) for parts in several]
+
+
+def test_words_are_cut_where_python_cuts_them() -> None:
+    words = ["one", "Haus", "日本語", "カタカナ", "ひらがな", "ไทยภาษา", "한국어", "ок", "123", "。", "«", "က္ခ", "เก", "\u0e4c"]
+    lines = [clean(line) for line in mixed(words, 9, 1_500, longest=25)]
+    body = "return data.lines.map((line) => engine.splitText(line, (part) => [...part].length, 25, (sentence, place) => engine.isBetweenWords(sentence, place, data.characters)))"
+    found = javascript(body, {"lines": lines, "characters": characters()})
+    equal = sum(one == list(split_text(line, len, 25)) for line, one in zip(lines, found, strict=True))
+    assert equal >= 0.97 * len(lines)
+
+
+def test_repetition_and_numbers() -> None:
+    pairs = list(zip(mixed([*NUMBERS, " "], 10, 3_000), mixed([*NUMBERS, " "], 11, 3_000), strict=True))
+    pairs += list(zip(mixed(["the cat ", "ja ", "日本", "a", "abc"], 12, 3_000, 30), mixed(["ja ", "a"], 13, 3_000), strict=True))
+    pairs = [(clean(src), clean(tgt)) for src, tgt in pairs]
+    body = "return data.pairs.map(([a, b]) => [engine.isLoop(a, b, 3), engine.lostNumbers(a, b, data.zeros)])"
+    found = javascript(body, {"pairs": pairs, "zeros": characters()["zeros"]})
+    for (src, tgt), (loops, lost) in zip(pairs, found, strict=True):
+        assert loops == is_loop(src, tgt, 3), (src, tgt)
+        assert len(lost) == len(differences_in_numbers(src, tgt)[0]), (src, tgt, lost)
