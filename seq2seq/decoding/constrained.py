@@ -14,6 +14,11 @@ from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, f
 
 MAX_ROWS = 32
 """Most hypotheses of a sentence, however many phrases it needs."""
+MOST_PENALTY = 1.0
+"""Most length penalty. A phrase that the model would not write makes an output dear whatever its length; a greater
+penalty takes so much off long outputs that they win. Chosen on 78 validation sentences of 2,000 pairs of documentation
+whose outputs lacked a term, before placeholders were put in: BLEU is 14.2 with 1, and 13.7 with 0.6. With 1.5, that of
+the run, it is 12.6, and the outputs are 1.3 times as long."""
 
 
 class _Open(NamedTuple):
@@ -44,8 +49,8 @@ class ConstrainedBeam:
     one another only, and each is extended by what it lacks as well as by what is likely.
 
     Args:
-        beam: The search without phrases. More hypotheses are kept of a sentence whose phrases have more tokens, and a
-            phrase may come again whatever must not repeat.
+        beam: The search without phrases; its length penalty counts up to `MOST_PENALTY`. More hypotheses are kept of a
+            sentence whose phrases have more tokens, and a phrase may come again whatever must not repeat.
         only_in_phrases: Tokens that come nowhere but in a phrase.
     """
 
@@ -59,8 +64,8 @@ class ConstrainedBeam:
 
     @property
     def length_penalty(self) -> float:
-        """That of the beam."""
-        return self.beam.length_penalty
+        """That of the beam, but at most `MOST_PENALTY`."""
+        return min(self.beam.length_penalty, MOST_PENALTY)
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """For each sentence its best hypotheses; one that cannot have all its phrases within its limit comes without.

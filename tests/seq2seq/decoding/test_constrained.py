@@ -124,6 +124,16 @@ def test_a_phrase_that_is_likely_late_is_not_placed_early() -> None:
     assert search(Likely(0, 6), [[plain(1, 2)]], 2, limit=14)[0][0].ids == path
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_length_penalty_above_1_counts_as_1(seed: int) -> None:
+    """Else the dearer a phrase is, the more an output would gain by being long."""
+    by_penalty = [
+        search(FakeLanguage(seed, VOCABULARY), [[plain(1, 2)]], 6, limit=9, n_best=6, alpha=alpha)
+        for alpha in (0.6, 1.0, 1.5)
+    ]
+    assert by_penalty[1] == by_penalty[2] != by_penalty[0]
+
+
 def test_more_phrases_than_there_is_room_for() -> None:
     language = FakeLanguage(1, 6)
     ((found, *_),) = search(language, [[plain(1, 2, 3), plain(4), plain(5, 5)]], 3, limit=4)
