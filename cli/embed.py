@@ -14,7 +14,7 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Run
+from .options import Checkpoint, Debug, Device, Run, Sentences
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ _HEADER_BYTES = 128
 
 
 def embed(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin."),
-    ] = None,
+    text: Sentences = None,
     run: Run = None,
     checkpoint: Checkpoint = "best",
     input_: Annotated[

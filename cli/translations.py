@@ -16,6 +16,7 @@ from .lines import line_chunks, write_results
 if TYPE_CHECKING:
     from ..engine.documents.document import Document
     from ..engine.translator import Translation
+    from .attention import AttentionFile
 
 LONGEST = 500
 """Characters that are shown of the faults of one kind."""
@@ -65,12 +66,12 @@ class Faults:
 
 
 def translate_document(
-    document: "Document", translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
+    document: "Document", translate: Callable[..., list["Translation"]], output: Path, console: Console
 ) -> None:
     """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
 
     Args:
-        translate: From texts, and the number of the first of them, to translations.
+        translate: `Translator.translate`, which still needs the texts and the number of the first of them.
     """
     texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
     interrupted: Interrupted | None = None
@@ -78,7 +79,7 @@ def translate_document(
         bar = console.progress("translating", len(texts), "text")
         try:
             for first in range(0, len(texts), CHUNK_TEXTS):
-                found = translate(texts[first : first + CHUNK_TEXTS], first)
+                found = translate(texts[first : first + CHUNK_TEXTS], first_line=first)
                 faults.note(found, first, texts)
                 outputs += [one.text for one in found]
                 bar.update(len(outputs))
@@ -95,6 +96,28 @@ def translate_document(
     if left:
         console.warn(f"{left:,} left as they were: markup inside the text did not arrive, or nothing came out")
     faults.report(console)
+
+
+class LineWriter:
+    """From lines to the lines of the output. Notes what is wrong with translations, and adds their attention to maps.
+
+    Args:
+        translate: As of `translate_document`.
+        as_records: Each line of the output is JSON.
+    """
+
+    def __init__(
+        self, translate: Callable[..., list["Translation"]], maps: "AttentionFile | None", *, as_records: bool
+    ) -> None:
+        self._translate, self._maps, self._as_records = translate, maps, as_records
+        self.faults = Faults("line")
+
+    def __call__(self, texts: list[str], first_line: int) -> list[str]:
+        found = self._translate(texts, first_line=first_line)
+        self.faults.note(found, first_line)
+        if self._maps is not None:
+            self._maps.add(texts, found, first_line)
+        return [as_json(text, one) if self._as_records else one.text for text, one in zip(texts, found, strict=True)]
 
 
 def write_file(

@@ -15,8 +15,7 @@ from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
-from .runs.directory import RunDirectory, refuse_two_tokenizers
-from .runs.find import RUNS
+from .runs.directory import RUNS, RunDirectory, refuse_two_tokenizers
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
 if TYPE_CHECKING:

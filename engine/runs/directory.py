@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from ...configs import RunConfig
     from ...data.tokenizer import Tokenizer
 
+RUNS = Path("runs")
+"""Where runs lie, unless somebody says otherwise."""
 Settings = dict[str, Any]
 """A configuration as it stands in `config.yaml`: sections of keys and values."""
 

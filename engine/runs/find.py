@@ -4,9 +4,7 @@ from pathlib import Path
 
 from ...system.errors import ModelError, UsageError
 from ...system.reporter import Console
-from .directory import RunDirectory
-
-RUNS = Path("runs")
+from .directory import RUNS, RunDirectory
 
 
 def find_run(option: Path | None, console: Console) -> Path:
