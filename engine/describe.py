@@ -39,7 +39,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     return {
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
-        "machine": f"{description.purpose} ({config.architecture})",
+        "architecture": f"{description.purpose} ({config.architecture})",
         "parameters": count_parameters(described_model(description)),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},

@@ -63,7 +63,7 @@ COMMANDS: dict[Purpose, str] = {
     "language model": "tfm generate",
     "sentence encoder": "tfm embed",
 }
-"""The command that puts a machine to use."""
+"""The command that puts a model to use."""
 
 
 @dataclass(frozen=True)

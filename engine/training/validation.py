@@ -1,4 +1,4 @@
-"""What a validation computes: the loss of a set, and what each machine is scored by; a few outputs to look at.
+"""What a validation computes: the loss of a set, and what each kind of model is scored by; a few outputs to look at.
 
 A validation scores a model in evaluation mode, says how good it is, and returns its figures by name. `score` decides
 about the best: higher is better. A stop that is requested in its midst raises `Interrupted`.

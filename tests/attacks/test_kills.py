@@ -31,7 +31,7 @@ PATIENT: Settings = {
     "learning_rate": 0.5,  # so high that validation soon stops improving
     "validate_every": 8,
 }
-MACHINES: list[Settings] = [
+MODELS: list[Settings] = [
     {},
     {"model": DECODER, "training": {"best_metric": "chrf"}},
     {"model": ENCODER, "training": {"best_metric": "retrieval"}},
@@ -147,7 +147,7 @@ def _victim(
     """A run that has not begun, and what it is to come to."""
     ranks = 2 if number in (11, 42, 64, 83) else 1
     settings = merge(
-        merge(CADENCE, MACHINES[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
+        merge(CADENCE, MODELS[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
     )
     whole = server.run(*command(folder / "whole", corpus, settings), cwd=folder / "whole")
     assert whole.code == 0, whole.said
