@@ -57,8 +57,10 @@ def export(
     with importing():
         from ..engine.export.directory import export_checkpoint
 
-    source = directory.find_checkpoint(checkpoint, warn=console.warn)
-    export_checkpoint(directory, source, output, quantization=quantization)
+    stored = directory.find_model(checkpoint, warn=console.warn)
+    export_checkpoint(directory, stored, output, quantization=quantization)
+    source = stored.checkpoint
+    del stored  # its file of weights
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     console.say(f"exported {source} ({quantization}, {size / 1e6:,.1f} MB); {output}/README.md shows how to use it")
     if check and (pairs := dev_pairs(directory, check, console.say, "not compared with the run")):

@@ -24,9 +24,11 @@ _NEIGHBOURS = 256
 """Batches of about as many tokens are looked for among this many."""
 
 
-def training_rows(pairs: Iterable[tuple[list[int], list[int]]], *, text_only: bool = False) -> list[Row]:
-    """Pairs as a model reads them; texts alone have no source, not even its eos."""
-    return [([] if text_only else [*src, EOS_ID], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
+def training_rows(pairs: Iterable[tuple[list[int], list[int]]]) -> list[Row]:
+    """Pairs as a model reads them. Where none has a source, they are texts alone: without its eos, too."""
+    pairs = list(pairs)
+    eos = [EOS_ID] if any(src for src, _ in pairs) else []
+    return [([*src, *eos], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
 
 
 def plan_epoch(
@@ -165,5 +167,4 @@ class BatchSource:
             sides = zip(*(self._store[number] for number in numbers), strict=True)
             src, tgt = (dropout(ids, rng) for dropout, ids in zip(self._subword_dropout, sides, strict=True))
             pairs = list(zip(src, tgt, strict=True))[chosen]
-        text_only = self._store.report.text_only
-        return training_rows(((src.tolist(), tgt.tolist()) for src, tgt in pairs), text_only=text_only)
+        return training_rows((src.tolist(), tgt.tolist()) for src, tgt in pairs)

@@ -10,22 +10,13 @@ from typing import Generic, TypeVar
 
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
+from .cleaning import clean
 from .config import DataConfig
 from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, refuse_known_format, suffix_of
-from .formats.format import Corpus, Format, Pair
+from .formats.format import Corpus as Corpus
+from .formats.format import Format
+from .formats.format import Pair as Pair
 from .formats.text import TOY_LANGUAGE, open_text, open_two_files
-
-__all__ = [
-    "Corpus",
-    "Pair",
-    "dev_corpus",
-    "first_pairs",
-    "join_corpora",
-    "mix",
-    "open_corpus",
-    "open_spec",
-    "replay_corpus",
-]
 
 MIXED_IN = 10_000
 """At least this many older pairs are mixed in."""
@@ -78,6 +69,16 @@ def replay_corpus(config: DataConfig) -> Corpus | None:
     specs = _corpus(replace(config, **columns), [], [], config.replay, "train", flags)
     parts = [part for part in (files, specs) if part is not None]
     return join_corpora(parts) if parts else None
+
+
+def usable_pairs(corpus: Corpus) -> list[Pair]:
+    """The pairs with text on both sides; of texts alone, which have no sources, those that are not blank."""
+    return [(src, tgt) for src, tgt in corpus.pairs() if (corpus.text_only or clean(src)) and clean(tgt)]
+
+
+def dev_flags(corpus: Corpus) -> str:
+    """The flags that name a validation set of this kind."""
+    return "--dev-text" if corpus.text_only else "--dev-src and --dev-tgt, or --dev"
 
 
 def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:

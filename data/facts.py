@@ -37,11 +37,8 @@ _GROUPS = re.compile(r"(\D)")
 _HAN = {str(value): signs for value, signs in enumerate(["〇零", "一", "二两兩", *"三四五六七八九十"])}
 """Small numbers as Chinese and Japanese may write them."""
 
-
 LOOKED_AT = 2_000
 """This many pairs are compared, from all over a corpus."""
-
-
 FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
 """A side with fewer says too little."""
 CLEARLY = 1.5

@@ -180,20 +180,16 @@ def build_store(
                 for block in _blocks(filter_.kept(chunk, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:
-            raise _arrow_fault(directory, error) from error
+            if error.errno is not None:
+                raise fault("write", directory, error) from error
+            # Arrow often gives no error number, but a text of its own.
+            raise EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}") from error
         report = filter_.whole_report()
         facts = filter_.facts(tokenizer.placeholders.expected)
         record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name}
         record |= {"report": asdict(report), "facts": asdict(facts)}
         write_file(staged / _REPORT, json_bytes(sealed(record)))
     return TokenStore(directory)
-
-
-def _arrow_fault(directory: Path, error: OSError) -> Exception:
-    """Arrow raises OSError with its own text and, often, without an error number."""
-    if error.errno is not None:
-        return fault("write", directory, error)
-    return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}")
 
 
 class _Filter:

@@ -18,16 +18,10 @@ from ..system.errors import UsageError
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux tells a container how many bytes it may use."""
 _TELL_MALLOC = "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"
-
-
-Item = TypeVar("Item")
-
-
-Result = TypeVar("Result")
-
-
 MAX_THREADS = 8
 """Python itself runs on one thread at a time; more threads than these would mostly wait for it."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def pick_device(name: str = "auto") -> torch.device:

@@ -48,8 +48,6 @@ from .lexicon import (
     Verb,
 )
 
-__all__ = ["toy_pairs"]
-
 SPLITS = ("train", "dev", "test")
 HELD_OUT_PERCENT = 5  # of all combinations, for dev and again for test
 MAX_WORDS = 20

@@ -162,8 +162,8 @@ def explain(
         DataError: The text is blank, or longer than the model reads.
         UsageError: A sentence encoder has no checkpoints to compare.
     """
-    text_only = loaded.description.purpose == "language model"
-    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, text_only=text_only)
+    begins = loaded.description.purpose == "language model"
+    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, begins=begins)
     if isinstance(loaded.model, EncoderOnly):
         if with_checkpoints:
             raise UsageError(f"{run} is a sentence encoder, which writes nothing to compare; leave --checkpoints out")
@@ -198,24 +198,24 @@ class Reading:
     """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces.
 
     Args:
-        text_only: It is the beginning of a text, which is the target.
+        begins: It is the beginning of a text, which is the target; there is no source.
 
     Raises:
         DataError: The text is blank, or too long.
     """
 
-    def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, text_only: bool) -> None:
-        self.tokenizer, self.text, self.text_only = tokenizer, clean(text), text_only
-        self._masked: Masked = Masked(self.text, {}) if text_only else tokenizer.mask(self.text)
+    def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, begins: bool) -> None:
+        self.tokenizer, self.text, self.begins = tokenizer, clean(text), begins
+        self._masked: Masked = Masked(self.text, {}) if begins else tokenizer.mask(self.text)
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
-        self.ids = (tokenizer.tgt if text_only else tokenizer.src).encode(self._masked.text)
+        self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(self._masked.text)
         if len(self.ids) >= max_seq_len:
             raise DataError(
                 f"the text has {len(self.ids)} pieces, but this model reads at most {max_seq_len - 1}; give a shorter"
                 " sentence"
             )
-        if text_only and UNK_ID in self.ids:
+        if begins and UNK_ID in self.ids:
             raise DataError("the text has a character or a word that is not in the vocabulary; leave it out")
 
     def src_piece(self, token: int) -> Piece:
@@ -240,10 +240,8 @@ class Subject:
     def __init__(self, model: Transformer | DecoderOnly, reading: Reading) -> None:
         self.model, self.reading = model, reading
         self.device = next(model.parameters()).device
-        self.prefix = reading.ids if reading.text_only else []
-        empty = torch.zeros(1, 0, dtype=torch.long)
-        source = empty if reading.text_only else torch.tensor([[*reading.ids, EOS_ID]])
-        self.src = source.to(self.device)  # (1, S)
+        self.prefix, source = (reading.ids, []) if reading.begins else ([], [*reading.ids, EOS_ID])
+        self.src = torch.tensor([source], dtype=torch.long, device=self.device)  # (1, S)
         self.forbidden = reading.tokenizer.tgt.forbidden_ids()
 
     def target(self, ids: Sequence[int]) -> Tensor:
@@ -257,7 +255,7 @@ class Subject:
             max_decode_len: The longest output, from the length of the source and the longest that the model writes.
         """
         longest = self.model.config.max_seq_len
-        if self.reading.text_only:
+        if self.reading.begins:
             limit = min(len(self.prefix) + CONTINUATION, longest)
         else:
             limit = max_decode_len(len(self.reading.ids), longest)
@@ -338,7 +336,7 @@ def _begun(
     """The walk, and nothing beside it."""
     lengths = {name: len(pieces) for name, pieces in axes.items()}
     vocabulary = loaded.model.output_layer.out_features
-    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.text_only)
+    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.begins)
     return Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays, stations(sizes))
 
 

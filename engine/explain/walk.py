@@ -50,20 +50,20 @@ class Sizes:
 
     Attributes:
         has_checkpoints: The run's other checkpoints are shown, too.
-        text_only: There is no source: a text alone is continued.
+        continues: There is no source: a text alone is continued.
     """
 
     config: ModelConfig
     lengths: dict[str, int]
     vocabulary: int
     has_checkpoints: bool = False
-    text_only: bool = False
+    continues: bool = False
 
     @property
     def walk(self) -> Walk:
         """The record of the architecture."""
         walk = WALKS[self.config.architecture]
-        return replace(walk, pieces=_CONTINUED) if self.text_only else walk
+        return replace(walk, pieces=_CONTINUED) if self.continues else walk
 
     def section(self, part: str, axis: Axis, module: str) -> Section:
         """A module on the walk."""

@@ -298,10 +298,6 @@ class RunDirectory:
             warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
         return read_saved(sound[-1]) if sound else None
 
-    def find_checkpoint(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
-        """Where the model lies that `--checkpoint` names, see `find_model`."""
-        return self.find_model(which, warn=warn).checkpoint
-
     def find_model(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> StoredModel:
         """Reads the model that `--checkpoint` names, from a checkpoint that is sound to use.
 

@@ -3,7 +3,6 @@
 import io
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 from ...seq2seq.training.config import TrainingConfig, parse_duration
@@ -97,7 +96,8 @@ class RunLog:
         The run does not depend on a picture, nor may it hide why the run ends.
         """
         try:
-            picture, metrics = (_modified(path) for path in (self._run.learning_curve, self._run.metrics.path))
+            files = self._run.learning_curve, self._run.metrics.path
+            picture, metrics = (path.stat().st_mtime if path.exists() else -math.inf for path in files)
             if picture <= metrics:
                 self.draw_curve()
         except EnvironmentFault as error:
@@ -108,11 +108,6 @@ class RunLog:
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, learning_curve(records, self._config))
             self._drawn = time.monotonic()
-
-
-def _modified(path: Path) -> float:
-    """When a file was last written; if there is none, at no time."""
-    return path.stat().st_mtime if path.exists() else -math.inf
 
 
 def _happened(record: dict[str, Any], progress: Progress) -> bool:

@@ -39,15 +39,16 @@ def write_checkpoint(
     Raises:
         EnvironmentFault: It could not be written, or did not read back as written.
     """
-    contents = {f"{name}.safetensors": safetensors.torch.save(_contiguous(group)) for name, group in tensors.items()}
+    contents = {
+        f"{file}.safetensors": safetensors.torch.save(
+            {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
+        )
+        for file, group in tensors.items()
+    }
     contents["model.json"] = json_bytes(asdict(description))
     contents["state.json"] = json_bytes(state)
     contents |= vocabulary or {}
     write_files(target, contents)
-
-
-def _contiguous(group: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
 
 
 def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:

@@ -232,19 +232,15 @@ class Plan:
         self._timed += 1
 
     def _is_timed_enough(self, request: Request | None) -> bool:
-        """Whether enough updates have been timed to turn the time limit into a number of updates."""
-        in_a_hurry = request is not None or self._time_is_short()
-        return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and in_a_hurry)
+        """Whether the time limit can become a number of updates: sooner if a third of the time has gone."""
+        is_short = self._seconds_left() < parse_duration(self._config.max_time or "") * 2 / 3
+        return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and (request is not None or is_short))
 
     def _obey(self, step: int) -> None:
         """Takes up what has been decided about the updates after this one, now or at an earlier start."""
         self._finish = self._finishing.after(step)
         if self._finish is not None:
             self.limit, self._revisable = self._finish.until, False
-
-    def _time_is_short(self) -> bool:
-        """Whether a third of the time has gone."""
-        return self._seconds_left() < parse_duration(self._config.max_time or "") * 2 / 3
 
     def _finish_as_asked(self, request: Request, step: int, validate: Callable[[], object]) -> None:
         """Decides how many more updates there are, once it is known what one takes, and lets the rate fall."""

@@ -40,8 +40,6 @@ _STOP = -1.0
 _READY = b"ready\n"
 
 Number = TypeVar("Number", int, float)
-
-
 Wait = Callable[[], object]
 """Returns when all ranks have called it."""
 

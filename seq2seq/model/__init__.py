@@ -1,4 +1,4 @@
-"""The Transformer of Vaswani et al. (2017), equation by equation, and three architectures made of it. Read in this order:
+"""The Transformer of Vaswani et al. (2017), equation by equation, and three architectures. Read in this order:
 
     config        the sizes and choices
     masks         sequences of unequal lengths as one tensor, and who may attend to whom

@@ -203,7 +203,7 @@ def test_a_save_that_is_killed_before_any_of_its_system_calls_leaves_the_old_or_
 def _check_after_a_kill(folder: Path, saved: dict[str, str]) -> str:
     """Sees that each checkpoint is sound and the newest one as it should be; returns its name."""
     assert not unsound(folder), folder
-    newest = RunDirectory(folder / RUN).find_checkpoint("last").name
+    newest = RunDirectory(folder / RUN).find_model("last").checkpoint.name
     inside = f"checkpoints/{newest}/"
     found = {name: digest for name, digest in fingerprint(folder).items() if name.startswith(inside)}
     assert found == {name: digest for name, digest in saved.items() if name.startswith(inside)}, folder

@@ -172,7 +172,7 @@ def _compare(run: RunDirectory, step: int, recording: Recording) -> str:
     for decided in DECIDED:
         if then.get(decided) is not None and now.get(decided) not in _versions(recording, decided):
             return f"{decided} is neither old nor new"
-    best, was_best = run.find_checkpoint("best"), _best_score(then)
+    best, was_best = run.find_model("best").checkpoint, _best_score(then)
     if was_best is not None and read_state(best)["score"] != was_best:
         return "the best checkpoint is lost"
     return _compare_cache(run.path, recording)

@@ -53,7 +53,7 @@ def whole(
     """The files of that run when nothing happens to it."""
     folder = tmp_path_factory.mktemp("whole")
     assert train(server, folder, corpus_files, settings).code == 0
-    assert read_state(RunDirectory(folder / RUN).find_checkpoint("last"))["progress"]["epoch"] >= 1
+    assert read_state(RunDirectory(folder / RUN).find_model("last").checkpoint)["progress"]["epoch"] >= 1
     return fingerprint(folder)
 
 
@@ -307,7 +307,7 @@ def _check_all_is_finite(folder: Path, what: str) -> list[int]:
             numbers = re.findall(r"NaN|Infinity", path.read_text())
             assert not numbers, (path, what)
     if run.checkpoints():
-        best = read_state(run.find_checkpoint("best"))
+        best = read_state(run.find_model("best").checkpoint)
         scores = [state["score"] for state in map(read_state, run.checkpoints()) if state["score"] is not None]
         assert best["score"] == (max(scores) if scores else None), what
     return [checkpoint_step(checkpoint) for checkpoint in run.checkpoints()]

@@ -88,7 +88,7 @@ class FastState:
     """All that is kept of one batch; a `SearchState`.
 
     Args:
-        memory: Of its sources: a `memory.Memory`, or a `decoder_only.Prompt`.
+        memory: Of its sources: a `memory.Memory`, or a `decoder_only.Prompt`; None for texts that begin with nothing.
         past: Of its outputs.
     """
 
@@ -98,7 +98,7 @@ class FastState:
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
-        if sentences is not None:
+        if sentences is not None and self.memory is not None:
             self.memory.select(sentences)
         self.past.reorder(rows)
 
