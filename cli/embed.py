@@ -162,11 +162,7 @@ def _write_similarities(
 
 
 def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iterator[tuple[Chunk, Chunk]]":
-    """The lines of two files side by side, in chunks of as many lines each.
-
-    Raises:
-        DataError: One file has more lines than the other.
-    """
+    """The lines of two files side by side, in chunks of as many lines each; DataError if one has more lines."""
     from .lines import CHUNK_LINES
 
     missing: Any = object()

@@ -146,8 +146,7 @@ _MAKING = (*_SEARCH, "--glossary", "--repair", "--output", "--examples")
 def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
     """Refuses flags that would have no effect, and a comparison by a metric for which there is no test.
 
-    Args:
-        given: The values of flags; None where not given.
+    The value of a flag that is not given is None.
     """
     from ..engine.evaluation.scores import TESTED
 

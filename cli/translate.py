@@ -113,11 +113,7 @@ def translate(
 def _check_search_flags(
     sample: bool, drawing: dict[str, float | None], searching: dict[str, int | None], n_best: int, glossary: Path | None
 ) -> None:
-    """Refuses flags that contradict each other, before anything heavy is loaded.
-
-    Args:
-        drawing, searching: Flags that say how to sample, and how to search; None where not given.
-    """
+    """Refuses flags of sampling and searching that contradict each other, before anything heavy is loaded."""
     drawn = [name.replace("_", "-") for name, value in drawing.items() if value is not None]
     asked = [name.replace("_", "-") for name, value in searching.items() if value is not None]
     if drawn and not sample:

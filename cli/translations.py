@@ -25,8 +25,7 @@ LONGEST = 500
 class Faults:
     """What is wrong with translations: placeholders, numbers, terms, unknown text. Said when all is translated.
 
-    Args:
-        place: What a text is called, such as `line`.
+    `place` is what a text is called, such as `line`.
     """
 
     def __init__(self, place: str) -> None:
@@ -39,11 +38,9 @@ class Faults:
         }
 
     def note(self, translations: Sequence["Translation"], first: int, texts: Sequence[str] = ()) -> None:
-        """Looks at translations.
+        """Looks at translations; the first is of the text with the number `first`, counted from 0.
 
-        Args:
-            first: Number of the text of the first one, counted from 0.
-            texts: All texts, where they have no numbers that a person could find them by.
+        All `texts` are given where they have no numbers that a person could find them by.
         """
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
@@ -70,8 +67,7 @@ def translate_document(
 ) -> None:
     """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
 
-    Args:
-        translate: `Translator.translate`, which still needs the texts and the number of the first of them.
+    `translate` is that of a `Translator`, and still needs the texts and the number of the first of them.
     """
     texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
     interrupted: Interrupted | None = None
@@ -99,12 +95,7 @@ def translate_document(
 
 
 class LineWriter:
-    """From lines to the lines of the output. Notes what is wrong with translations, and adds their attention to maps.
-
-    Args:
-        translate: As of `translate_document`.
-        as_records: Each line of the output is JSON.
-    """
+    """From lines to the lines of the output. Notes what is wrong with translations; adds their attention to maps."""
 
     def __init__(
         self, translate: Callable[..., list["Translation"]], maps: "AttentionFile | None", *, as_records: bool

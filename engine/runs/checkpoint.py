@@ -46,11 +46,6 @@ _MOST_PIECES = 10_000_000
 _STEP_NAME = re.compile(r"step-(\d{6,})")
 
 
-def checkpoint_name(step: int) -> str:
-    """The name of the directory that holds the checkpoint of a step."""
-    return f"step-{step:06d}"
-
-
 def checkpoint_step(directory: Path) -> int:
     """The step that a checkpoint directory is named after; -1 if it is not named like one."""
     match = _STEP_NAME.fullmatch(directory.name)
@@ -102,11 +97,7 @@ class ModelDescription:
                 raise unknown("architecture", other)
 
     def require(self, purpose: Purpose, run: object) -> None:
-        """Refuses to use the model of a run for anything else than what it was trained for.
-
-        Raises:
-            UsageError: It was trained for something else; says which command is for that.
-        """
+        """Refuses a model that was trained for something else, with a UsageError that names the command for that."""
         if self.purpose != purpose:
             raise UsageError(f"{run} is a {self.purpose}, and this needs a {purpose}; use {COMMANDS[self.purpose]}")
 
@@ -120,11 +111,7 @@ class ModelDescription:
 
 
 def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes the files of a checkpoint and their manifest, then reads all back and verifies them.
-
-    Raises:
-        EnvironmentFault: They could not be written, or did not read back as written.
-    """
+    """Writes the files of a checkpoint and their manifest; EnvironmentFault if they do not read back as written."""
     manifest = {name: {"sha256": sha256_bytes(content), "size": len(content)} for name, content in contents.items()}
     with staged_directory(target) as staged:
         for name, content in contents.items():
@@ -186,11 +173,7 @@ def damage(directory: Path) -> str:
 
 
 def read_description(directory: Path) -> ModelDescription:
-    """`model.json` of a checkpoint, checked.
-
-    Raises:
-        ModelError: Damaged, or made by a newer tfm.
-    """
+    """`model.json` of a checkpoint, checked; ModelError if it is damaged, or of a newer tfm."""
     path = directory / "model.json"
     content = parse_object(read_file(directory, "model.json"), path)
     if content.get("format") != FORMAT_VERSION or content.keys() - {field.name for field in fields(ModelDescription)}:
@@ -243,11 +226,7 @@ def read_model(directory: Path) -> StoredModel:
 
 
 def read_state(directory: Path) -> dict[str, Any]:
-    """`state.json` of a checkpoint. It says at least where training stands.
-
-    Raises:
-        ModelError: Damaged.
-    """
+    """`state.json` of a checkpoint, checked. It says at least where training stands."""
     path = directory / "state.json"
     state = parse_object(read_file(directory, "state.json"), path)
     progress = state.get("progress")
@@ -307,11 +286,7 @@ class Saved:
 
 
 def read_saved(directory: Path) -> Saved:
-    """A checkpoint and its state, to go on from.
-
-    Raises:
-        ModelError: The state is damaged, or lacks something.
-    """
+    """A checkpoint and its state, to go on from; ModelError if the state is damaged, or lacks something."""
     state = read_state(directory)
     try:
         kept = RunState(Progress(**state["progress"]), state["max_steps"], state["data"], state["environment"])

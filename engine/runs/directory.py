@@ -27,7 +27,6 @@ from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
     Saved,
     StoredModel,
-    checkpoint_name,
     checkpoint_step,
     damage,
     has_vocabulary,
@@ -119,8 +118,7 @@ class RunDirectory:
     def follow(self) -> bool:
         """Takes up the new name if the directory that this process holds has been moved.
 
-        Returns:
-            Whether it has been.
+        Returns whether it has been.
 
         Raises:
             EnvironmentFault: It is not there any more, or nobody says where it is. What is written under its name would
@@ -156,11 +154,7 @@ class RunDirectory:
         return self.has_begun and bool(self.checkpoints())
 
     def settings(self) -> Settings:
-        """What it was last started with.
-
-        Raises:
-            UsageError: `config.yaml` cannot be read.
-        """
+        """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
         return load_config(str(self.config))
@@ -185,11 +179,7 @@ class RunDirectory:
         return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
 
     def refuse_other(self, config: "RunConfig") -> None:
-        """Refuses to go on with settings that would make it another run. Without a checkpoint it has nothing to lose.
-
-        Raises:
-            UsageError: Settings differ, named one by one.
-        """
+        """Refuses settings that would make it another run, by name. Without a checkpoint there is nothing to lose."""
         if not self.has_come_to_a_checkpoint:
             return
         differing = _differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
@@ -257,7 +247,7 @@ class RunDirectory:
 
     def checkpoint_path(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
-        return self._checkpoints / checkpoint_name(step)
+        return self._checkpoints / f"step-{step:06d}"
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, oldest first, valid or not; not what a save that was cut short left."""
@@ -338,8 +328,7 @@ class RunDirectory:
     def _by_preference(self, which: str, problems: dict[Path, str]) -> list[Path]:
         """The checkpoints in the order in which to try them for `best` or `last`.
 
-        Args:
-            problems: Receives the checkpoints whose score cannot be read, and what is wrong with them.
+        `problems` receives those whose score cannot be read, and what is wrong with them.
         """
         newest_first = self.checkpoints()[::-1]
         if which == "last":
@@ -422,11 +411,7 @@ def _is_scored(state: dict[str, Any]) -> bool:
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:
-    """Refuses a tokenizer that is not the one the model was trained with.
-
-    Raises:
-        ModelError: It is another one.
-    """
+    """Refuses a tokenizer that is not the one the model was trained with."""
     if tokenizer.sha256 != expected_sha256:
         raise ModelError(
             f"{directory} is not the tokenizer that this model was trained with (sha256 {tokenizer.sha256[:12]}..,"

@@ -22,12 +22,7 @@ _MARGINS = {"left": 0.06, "right": 0.98, "bottom": 0.11, "top": 0.93, "wspace": 
 
 
 class RunLog:
-    """Keeps account of a run.
-
-    Args:
-        started: Monotonic time from which `timing.jsonl` counts.
-        counted: What the loss is a mean over.
-    """
+    """Keeps account of a run. `timing.jsonl` counts from `started`; `counted` is what the loss is a mean over."""
 
     def __init__(
         self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"

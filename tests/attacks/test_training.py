@@ -16,7 +16,7 @@ from helpers.hooks import PLACES
 from helpers.tiny_command import RUN, Settings, command, differences, fingerprint, unsound
 
 from tfm.configs import merge
-from tfm.engine.runs.checkpoint import checkpoint_name, checkpoint_step, read_state
+from tfm.engine.runs.checkpoint import checkpoint_step, read_state
 from tfm.engine.runs.directory import RunDirectory
 
 PARTS = 4
@@ -111,7 +111,7 @@ def test_cadence_changes_no_weight_no_moment_and_no_figure(
         assert train(server, folder, corpus_files, merge(settings, {"training": cadence})).code == 0
         found = fingerprint(folder)
         for name in LEARNED:
-            path = f"checkpoints/{checkpoint_name(steps)}/{name}"
+            path = f"checkpoints/step-{steps:06d}/{name}"
             assert found[path] == whole[path], (path, cadence)
         lines = (folder / RUN / "metrics.jsonl").read_text().splitlines(keepends=True)
         validations.add("".join(line for line in lines if '"validation"' in line))
