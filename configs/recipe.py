@@ -99,8 +99,7 @@ def _pieces_a_line(corpus: CorpusSize) -> float:
 def dropout(epochs: float) -> float:
     """More for pairs that are seen more often: 0.1 for 20 times, 0.2 for 40, 0.3 for 80, in steps of 0.05.
 
-    Args:
-        epochs: How often full batches would show a pair. Smaller batches leave dropout as it is.
+    `epochs` is how often full batches would show a pair. Smaller batches leave dropout as it is.
     """
     rate = round(0.1 * math.log2(max(epochs, 1) / FEW_EPOCHS) / 0.05) * 0.05
     return round(min(max(rate, MIN_DROPOUT), MAX_DROPOUT), 2)
@@ -138,8 +137,7 @@ _TRAINING: dict[str, Any] = {
 def fine_tuning(source: dict[str, Any], pairs: int) -> dict[str, Any]:
     """The settings with which a run goes on from another one on new pairs.
 
-    Args:
-        source: The whole settings of that run: its model, its vocabulary and its way of decoding stay.
+    `source` are all settings of that run: its model, its vocabulary and its way of decoding stay.
     """
     training = source.get("training", {})
     rates = {

@@ -39,11 +39,7 @@ _FOREIGN_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is wrong with a pair.
-
-    Attributes:
-        row: Counted from 0.
-    """
+    """Something that is wrong with the pair of a row, counted from 0."""
 
     row: int
     kind: Kind
@@ -81,11 +77,7 @@ class Audit:
 
 
 def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
-    """Looks at every pair of a corpus.
-
-    Args:
-        others: Those of validation and test sets.
-    """
+    """Looks at every pair of a corpus; `others` are those of validation and test sets."""
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
     src_script, tgt_script = (_main_script(side) for side in ([s for s, _ in cleaned], [t for _, t in cleaned]))
     known = {clean(src) for src, _ in others} - {""}

@@ -116,10 +116,8 @@ def _cut(order: RowNumbers, src_lengths: Ids, tgt_lengths: Ids, max_tokens: int)
 class BatchSource:
     """The endless sequence of training batches of a run.
 
-    Args:
-        seed: Decides the order of the batches and what subword dropout divides.
-        group: Batches of one update.
-        subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.
+    The seed decides their order and what subword dropout divides, which comes after planning: a batch can exceed its
+    budget by so much. A `group` is the batches of one update.
     """
 
     def __init__(
@@ -131,11 +129,8 @@ class BatchSource:
         group: int = 1,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
     ) -> None:
-        self._store = store
-        self._max_tokens = max_tokens
-        self._seed = seed
-        self._group = group
-        self._subword_dropout = subword_dropout
+        self._store, self._subword_dropout = store, subword_dropout
+        self._max_tokens, self._seed, self._group = max_tokens, seed, group
         self._epoch = -1
         self._plan: list[RowNumbers] = []
 

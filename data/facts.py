@@ -89,11 +89,7 @@ class CorpusFacts:
 
 
 def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> CorpusFacts:
-    """Counts what pairs are like.
-
-    Args:
-        placeholder_kinds: Placeholders whose letters do not count as letters.
-    """
+    """Counts what pairs are like. The letters of placeholders of these kinds do not count as letters."""
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
     numbered = [pair for pair in pairs if numbers(pair[0])]
     return CorpusFacts(
@@ -118,8 +114,7 @@ def _limit(times: list[int]) -> int:
 def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
     """Whether a text repeats itself, more often than its source does: `very, very, very` may be right.
 
-    Args:
-        limit: Three words in a row that stand so often anywhere in the text are a loop, too.
+    Three words in a row that stand `limit` times anywhere in the text are a loop, too.
     """
     return says_in_a_row(text, source) or words_again(text, source) >= limit
 

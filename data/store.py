@@ -85,22 +85,18 @@ def _counted(counts: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which pairs a store takes.
-
-    Args:
-        max_tokens: Longest side, in pieces, before `</s>` is added.
-        max_length_ratio: A side may have this many times the other's pieces, plus 5.
-    """
+    """Which pairs a store takes."""
 
     max_tokens: int
+    """Longest side, in pieces, before `</s>` is added."""
     max_length_ratio: float
+    """A side may have this many times the other's pieces, plus 5."""
 
 
 class TokenStore:
     """Random access to the pairs of one store. Rows are views into the mapped file; only lengths are in memory.
 
-    Attributes:
-        src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
+    `src_lengths` and `tgt_lengths` are pieces of every row, int32, shape (N,).
     """
 
     def __init__(self, directory: Path) -> None:
@@ -236,11 +232,7 @@ class _Filter:
             self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
 
     def whole_report(self) -> FilterReport:
-        """What became of all pairs, now that all have been read.
-
-        Raises:
-            DataError: There is nothing to train on, or the files are not those that were meant.
-        """
+        """What became of all pairs; DataError if there is nothing to train on, or the files look like wrong ones."""
         corpus, report = self._corpus, self._report
         if not report.kept:
             raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")

@@ -107,11 +107,7 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one step: afterwards it holds all of the old content or all of the new.
-
-    Raises:
-        EnvironmentFault: The write failed; the old file is untouched.
-    """
+    """Replaces a file's content in one step: afterwards it holds all of the old content or all of the new."""
     staged = path.with_name(path.name + PARTIAL)
     make_directory(path.parent)
     try:
@@ -144,11 +140,7 @@ def sealed(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none.
-
-    Raises:
-        ModelError: It cannot be read, or has changed.
-    """
+    """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none."""
     value = parse_object(read_plain(path, MAX_JSON_BYTES), path)
     seal = value.pop(_SEAL, None)
     if seal is not None and seal != sha256_bytes(json_bytes(value)):
@@ -235,8 +227,7 @@ _MAX_LOG_BYTES = 1_000_000_000
 class LineLog:
     """A text file that grows by whole lines and can be cut back (metrics.jsonl, timing.jsonl).
 
-    Args:
-        is_record: Whether an object is one that the file can have; another counts as damage.
+    An object that is not of the records that it can have, as `is_record` says, counts as damage.
     """
 
     def __init__(self, path: Path, is_record: Callable[[dict[str, Any]], bool] = lambda record: True) -> None:
@@ -289,9 +280,7 @@ class LineLog:
     def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
         """Drops every other record, so that a resumed run writes each once.
 
-        Returns:
-            How many lines could not be read. The file as it was then lies beside it, under a name that ends in
-            `.damaged`.
+        Returns how many lines could not be read. The file as it was then lies beside it, as `.damaged`.
         """
         records, damaged = self._read()
         if self.path.exists():
@@ -405,15 +394,10 @@ class OutputFile(StagedFile[IO[str]]):
 
 
 class ResumedFile(StagedFile[IO[str]]):
-    """A result file of lines that goes on where the same work was interrupted.
+    """A result file of lines that goes on where the same work was interrupted; other work begins anew.
 
     Beside the unfinished file lies another one that says of which work it is, and how much of it outlasts a power cut.
-
-    Args:
-        work: Identifies what is done; other work begins anew.
-
-    Attributes:
-        done: Lines that were there when it was opened.
+    `done` is the number of lines that were there when it was opened.
     """
 
     def __init__(self, path: Path, work: str) -> None:
@@ -494,11 +478,7 @@ class BinaryOutputFile(StagedFile[IO[bytes]]):
 
 
 class DirectoryLock:
-    """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies.
-
-    Raises:
-        DirectoryInUse: Another process holds the directory.
-    """
+    """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies."""
 
     def __init__(self, directory: Path) -> None:
         make_directory(directory)

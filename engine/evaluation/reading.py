@@ -105,10 +105,9 @@ def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> It
 
 
 def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
-    """At most `count` pairs of a run's validation set, evenly spaced; none if it is gone.
+    """At most `count` pairs of a run's validation set, evenly spaced.
 
-    Args:
-        say: Hears why there are none, after `without`, which says what is then not done.
+    If it is gone there are none: `say` hears why, after `without`, which says what is then not done.
     """
     try:
         settings = run.configuration()

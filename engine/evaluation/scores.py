@@ -264,8 +264,7 @@ class Comparison:
     """One metric of several sets of outputs for the same sources.
 
     Attributes:
-        values: The score of each set of outputs, in percent.
-        margins: Half the width of the 95 % confidence interval of each value.
+        values: The score of each set of outputs, in percent; `margins` are half of their 95 % confidence intervals.
         p_values: Of each set but the first: how likely so large a difference from the first one is, if neither is
             better.
         signature: sacreBLEU's, with the number of samples and the seed; and how the text was seen.

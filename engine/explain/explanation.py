@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.placeholders import Masked
-from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
+from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...seq2seq.decoding.beam import Beam, build_search
 from ...seq2seq.decoding.fast import arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
@@ -73,22 +73,16 @@ class WrittenStep:
 
 @dataclass(frozen=True)
 class Output:
-    """A text that a search has found.
-
-    Attributes:
-        pieces: The pieces of the text, and `</s>`.
-        probabilities: Of each piece, given those before.
-        ranks: The place of each piece among all that were possible; greedy search always takes the first, 1, where it
-            is free.
-        score: `log_prob`, normalised for length.
-    """
+    """A text that a search has found: its pieces, `</s>` included, and the probability of each, given those before."""
 
     text: str
     pieces: list[str]
     probabilities: list[float]
     ranks: list[int]
+    """The place of each piece among all that were possible; greedy search takes the first, 1, where it is free."""
     log_prob: float
     score: float
+    """`log_prob`, normalised for length."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +145,11 @@ def explain(
     with_checkpoints: bool = False,
     on_done: Callable[[str], None] = lambda what: None,
 ) -> Explanation:
-    """Runs a model on a sentence, and looks on.
+    """Runs a model on a sentence, and looks on; `on_done` hears what is done next.
 
     Args:
         text: For a translator or a sentence encoder a sentence; for a language model a beginning.
         with_checkpoints: Look at the run's other checkpoints, too.
-        on_done: Hears what is done next.
 
     Raises:
         DataError: The text is blank, or longer than the model reads.
@@ -178,7 +171,9 @@ def explain(
     found = _begun(run, loaded, reading, subject.axes(best.ids), arrays, with_checkpoints)
     found.prefix, found.at_limit = len(subject.prefix), len(best.ids) + 1 == task.first_limit
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
-    found.output, found.search = subject.output(best), _in_words(search)
+    found.output, found.search = subject.output(best), "greedy search"
+    if isinstance(search, Beam):
+        found.search = f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
     found.steps = [*_steps(found, subject, best.ids)]
     found.greedy = subject.output(watch(Greedy(), subject.predict, task)[0][0])
     found.samples = [subject.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
@@ -197,11 +192,7 @@ def explain(
 class Reading:
     """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces.
 
-    Args:
-        begins: It is the beginning of a text, which is the target; there is no source.
-
-    Raises:
-        DataError: The text is blank, or too long.
+    Where it `begins` a text, it is a part of the target, and there is no source.
     """
 
     def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, begins: bool) -> None:
@@ -220,14 +211,11 @@ class Reading:
 
     def src_piece(self, token: int) -> Piece:
         """A token of the source, with its placeholder in the place of a symbol."""
-        return self._piece(self.tokenizer.src, token)
+        return Piece(token, self._masked.unmask(self.tokenizer.src.piece(token)))
 
     def tgt_piece(self, token: int) -> Piece:
         """A token of the target."""
-        return self._piece(self.tokenizer.tgt, token)
-
-    def _piece(self, vocabulary: Vocabulary, token: int) -> Piece:
-        return Piece(token, self._masked.unmask(vocabulary.piece(token)))
+        return Piece(token, self._masked.unmask(self.tokenizer.tgt.piece(token)))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of an output."""
@@ -249,11 +237,7 @@ class Subject:
         return torch.tensor([[BOS_ID, *ids]], device=self.device)
 
     def task(self, max_decode_len: Callable[[int, int], int]) -> Task:
-        """The task of a search: a translation, or a continuation.
-
-        Args:
-            max_decode_len: The longest output, from the length of the source and the longest that the model writes.
-        """
+        """The task of a search: a translation, or a continuation. For `max_decode_len` see `DecodingConfig`."""
         longest = self.model.config.max_seq_len
         if self.reading.begins:
             limit = min(len(self.prefix) + CONTINUATION, longest)
@@ -338,12 +322,6 @@ def _begun(
     vocabulary = loaded.model.output_layer.out_features
     sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.begins)
     return Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays, stations(sizes))
-
-
-def _in_words(search: Greedy | Beam) -> str:
-    if isinstance(search, Greedy):
-        return "greedy search"
-    return f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
 
 
 def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator[WrittenStep]:

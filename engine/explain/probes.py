@@ -46,8 +46,7 @@ def without_each_head(
 ) -> list[WithoutHead]:
     """Switches off each head of each attention in turn, and calls both functions, which use the model.
 
-    Args:
-        log_probs: Computes the log-probabilities (T,) of a fixed output.
+    `log_probs` computes the log-probabilities (T,) of a fixed output.
     """
     found: list[WithoutHead] = []
     for name, attention in attention_modules(model).items():

@@ -308,11 +308,7 @@ _NORM = (
 
 
 def sublayer(section: Section, what: str, inside: Iterable[Station]) -> Iterator[Station]:
-    """The stations inside a sub-layer, between its LayerNorm and its residual connection.
-
-    Args:
-        what: The sub-layer in words.
-    """
+    """The stations inside a sub-layer, between its LayerNorm and its residual connection; `what` names it in words."""
     around, pre = section.to("_residual"), section.config.norm_order == "pre"
     normed = around.vector("", ".norm", kind="statistics")
     if pre:

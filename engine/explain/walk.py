@@ -1,6 +1,6 @@
 """The stations of the walk through a model. One record per architecture has everything that is special about it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...seq2seq.model.config import Architecture, ModelConfig
@@ -41,23 +41,20 @@ class Walk:
     stack: str
     parts: tuple[str, str, str]
     maps: Maps
-    rest: "Callable[[Sizes], Iterator[Station]]"
+    rest: "Callable[[Sizes], Iterable[Station]]"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary.
-
-    Attributes:
-        has_checkpoints: The run's other checkpoints are shown, too.
-        continues: There is no source: a text alone is continued.
-    """
+    """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary."""
 
     config: ModelConfig
     lengths: dict[str, int]
     vocabulary: int
     has_checkpoints: bool = False
+    """The run's other checkpoints are shown, too."""
     continues: bool = False
+    """There is no source: a text alone is continued."""
 
     @property
     def walk(self) -> Walk:
@@ -197,12 +194,6 @@ def _all_attention(sizes: Sizes) -> Station:
     )
 
 
-def _sequence(sizes: Sizes) -> Iterator[Station]:
-    """The rest of a decoder-only model."""
-    yield _all_attention(sizes)
-    yield from _output(sizes)
-
-
 def _sentence(sizes: Sizes) -> Iterator[Station]:
     """The rest of an encoder-only model."""
     yield Station(
@@ -320,7 +311,7 @@ WALKS: dict[Architecture, Walk] = {
         stack="decoder",
         parts=("Embedding", "Layer", "Stack"),
         maps=Maps("decoder.layers.{layer}.self_attn", "seq", "seq"),
-        rest=_sequence,
+        rest=lambda sizes: (_all_attention(sizes), *_output(sizes)),
     ),
     "encoder_only": Walk(
         model=("seq2seq/model/encoder_only.py", "EncoderOnly"),

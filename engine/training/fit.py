@@ -138,11 +138,7 @@ def _save(run: Run) -> None:
 
 
 def save(run: Run) -> None:
-    """Writes a checkpoint, and removes old ones.
-
-    Raises:
-        EnvironmentFault: It cannot be written. Says which checkpoint is safe.
-    """
+    """Writes a checkpoint, and removes old ones; EnvironmentFault says which is safe if it cannot be written."""
     state = RunState(run.progress, run.plan.max_steps, run.data.identity, run.environment()).as_json()
     target = run.directory.checkpoint_path(run.progress.step)
     if target.is_dir() and not run.directory.examine(target) and read_state(target) == state:

@@ -43,14 +43,7 @@ MANY_COPIES = 0.3
 
 @dataclass(frozen=True)
 class PreparedData:
-    """All that training reads.
-
-    Attributes:
-        tokenizer: Built, given, or the run's own.
-        train, dev: Tokenised pairs.
-        dev_pairs: The validation set as text.
-        identity: Changes whenever any of the text does.
-    """
+    """All that training reads. `identity` changes whenever any of the text does."""
 
     tokenizer: Tokenizer
     train: TokenStore

@@ -35,12 +35,7 @@ from .validation import DevSet, Validator, build_validator
 
 @dataclass
 class Run:
-    """A training under way.
-
-    Attributes:
-        saved: The checkpoint that it goes on from, if there is one.
-        moved: What to say if its directory has got another name.
-    """
+    """A training under way: `saved` is the checkpoint that it goes on from, if there is one."""
 
     directory: RunDirectory
     settings: RunConfig
@@ -55,6 +50,7 @@ class Run:
     interrupts: Interrupts
     saved: Saved | None
     moved: str = ""
+    """What to say if its directory has got another name."""
 
     def __post_init__(self) -> None:
         self.config, self.progress = self.trainer.config, self.trainer.progress
@@ -104,11 +100,7 @@ class Run:
         }
 
     def begin(self, init_from: Path | None) -> None:
-        """Takes its first weights: of its checkpoint, of another run, or those of the seed.
-
-        Raises:
-            UsageError: The run to start from has another model.
-        """
+        """Takes its first weights: of its checkpoint, of another run, or those of the seed."""
         if self.saved is not None:
             self._restore(self.saved)
             if init_from is not None:
@@ -138,7 +130,7 @@ class Run:
             self.trainer.average.restore({name: tensor.to(self.device) for name, tensor in averages.items()})
 
     def initialise(self, source: RunDirectory) -> None:
-        """Takes the best weights of another run."""
+        """Takes the best weights of another run; UsageError if it has another model."""
         stored = source.find_model("best", warn=self.reporter.warn)
         theirs, ours = stored.description.model_config().without_dropout(), self.settings.model.without_dropout()
         if theirs != ours:

@@ -47,17 +47,14 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One finished output.
-
-    Attributes:
-        ids: Token ids, without bos and eos.
-        log_prob: Sum of the log-probabilities of the tokens, eos included, under the model without its control pieces.
-        score: The log-probability normalised for length; what beam search ranks by.
-    """
+    """One finished output."""
 
     ids: list[int]
+    """Without bos and eos."""
     log_prob: float
+    """Sum of the log-probabilities of the tokens, eos included, under the model without its control pieces."""
     score: float
+    """The log-probability normalised for length; what beam search ranks by."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +118,9 @@ class Search(Protocol):
         ...
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
-        """Searches for the outputs of a batch.
+        """Searches for the outputs of a batch: for each sentence its hypotheses, best first.
 
-        Args:
-            step, state: The model, as a search sees it; the state has one row for each sentence.
-            task: What is searched for.
-
-        Returns:
-            For each sentence its hypotheses, best first.
+        Step and state are the model, as a search sees it; the state has one row for each sentence.
         """
         ...
 

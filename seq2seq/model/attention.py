@@ -168,9 +168,7 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterat
 def attention_maps(model: nn.Module, *, scores: bool = False) -> AbstractContextManager[dict[str, list[Tensor]]]:
     """Records the attention weights (B, H, T, S) of everything the model computes inside the block; see `recording`.
 
-    Args:
-        model: Holds the attention modules.
-        scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
-            where a mask forbids, and their softmax is the weights.
+    With `scores` it records Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; -inf where a mask
+    forbids. Their softmax is the weights.
     """
     return recording(model, (lambda call: call.scores) if scores else (lambda call: call.weights))

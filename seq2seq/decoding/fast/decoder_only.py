@@ -19,11 +19,9 @@ from .weights import EncoderLayer
 
 
 class Prompt:
-    """Keys (L, B, H, d, S) and values (L, B, H, S, d) of the prompts of a batch, for all layers.
+    """Keys (L, B, H, d, S) and values (L, B, H, S, d) of the prompts of a batch, for all layers; their lengths (B,).
 
-    Args:
-        bias: Added to the scores, 0 at tokens and -inf at padding, (B, S).
-        lengths: Tokens of each prompt, (B,).
+    The bias (B, S) is added to the scores, 0 at tokens and -inf at padding.
     """
 
     def __init__(self, keys: Tensor, values: Tensor, bias: Tensor, lengths: Tensor) -> None:
@@ -68,11 +66,7 @@ class FastDecoderOnly(FastDecoder):
         return FastState(None, self._past(size))
 
     def encode(self, src: Tensor) -> FastState:
-        """Reads sources (B, S) as prompts.
-
-        Raises:
-            ValueError: A source is longer than `max_seq_len`.
-        """
+        """Reads sources (B, S) as prompts; ValueError for one longer than `max_seq_len`."""
         self._check(src)
         size, length = src.shape
         real = src != self._pad_id  # (B, S), padding at the end
