@@ -90,11 +90,7 @@ class LineDecoder:
         self._controls = Controls("the input")
 
     def decode(self, chunk: Chunk) -> list[str]:
-        """The text of lines; what is not UTF-8 becomes U+FFFD.
-
-        Raises:
-            DataError: The lines are no text.
-        """
+        """The text of lines; what is not UTF-8 becomes U+FFFD. DataError for what is no text."""
         texts: list[str] = []
         for raw in chunk:
             self.too_long += raw is None
@@ -120,11 +116,7 @@ class LineDecoder:
 
 
 def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
-    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded.
-
-    Raises:
-        DataError: It cannot be read, is not text, or its name says that its lines are no sentences.
-    """
+    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded."""
     from ..data.formats import refuse_known_format
 
     refuse_known_format(path)
@@ -193,11 +185,7 @@ class _Waiting(queue.Queue[object]):
 
 
 def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
-    """Chunks of a stream: waits for a line, then takes whatever else is already there; never holds a line while idle.
-
-    Raises:
-        DataError: The stream is not text.
-    """
+    """Chunks of a stream: waits for a line, then takes whatever else is there; never holds a line while idle."""
     end = object()
     arrived = _Waiting(maxsize=2 * CHUNK_LINES)
 

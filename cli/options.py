@@ -247,11 +247,7 @@ def data_settings(src_column: str | None, tgt_column: str | None) -> DataConfig:
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":
-    """What the flags that say how to sample ask for; None stands for one that is not given.
-
-    Raises:
-        UsageError: A value is out of range.
-    """
+    """What the flags that say how to sample ask for; None stands for one that is not given."""
     from ..seq2seq.decoding.sampling import Sample
 
     given: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}

@@ -179,11 +179,7 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
 
 
 def score_files(asked: Asked, paths: Sequence[Path]) -> None:
-    """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set.
-
-    Raises:
-        DataError: A file has another number of lines.
-    """
+    """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set."""
     outputs = [_lines(path, asked.test_set.kept) for path in paths]
     if len(paths) > 1:
         _compare(asked, "hyp", paths, outputs)

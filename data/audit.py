@@ -212,10 +212,8 @@ _BROKEN = re.compile(f"(?:[\u00c2-\u00df]{_TAIL}|[\u00e0-\u00ef]{_TAIL}{{2}}|[\u
 def _mojibake(text: str, script: str) -> str | None:
     """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None.
 
-    A capital before a quotation mark can look so, too: what it would stand for must be text.
-
-    Args:
-        text: As it was read: cleaning removes some of what tells.
+    A capital before a quotation mark can look so, too: what it would stand for must be text. The text is as it was
+    read: cleaning removes some of what tells.
     """
     if text.isascii():
         return None

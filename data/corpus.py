@@ -25,11 +25,7 @@ MAX_TIMES = 1_000
 
 
 def open_corpus(config: DataConfig) -> Corpus:
-    """The corpus named by `src`/`tgt`, by `data` or by `text`.
-
-    Raises:
-        UsageError: None is given, or two of them, or the two lists of files do not match.
-    """
+    """The corpus named by `src`/`tgt`, by `data` or by `text`; UsageError if none is given, or two of them."""
     if config.text:
         if config.src or config.tgt or config.data:
             raise UsageError(

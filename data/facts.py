@@ -47,24 +47,15 @@ CLEARLY = 1.5
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What a sample of training pairs is like. A checkpoint keeps it.
-
-    Attributes:
-        loops: How many of their targets say the same several times in a row, see `says_in_a_row`.
-        limit: Of `is_loop`: so that hardly any of the targets is a loop.
-        letterless: How many of their sources have no letters.
-        unchanged: How many of these have the same text as target.
-        numbered: How many of their sources have numbers.
-        same_numbers: How many of these have targets with the same numbers.
-    """
+    """What a sample of training pairs is like. A checkpoint keeps it."""
 
     pairs: int = 0
-    loops: int = 0
-    limit: int = USUAL_LIMIT
-    letterless: int = 0
-    unchanged: int = 0
-    numbered: int = 0
-    same_numbers: int = 0
+    loops: int = 0  # targets that say the same several times in a row, see `says_in_a_row`
+    limit: int = USUAL_LIMIT  # of `is_loop`: so that hardly any of the targets is a loop
+    letterless: int = 0  # sources without letters
+    unchanged: int = 0  # of these, those with the same text as target
+    numbered: int = 0  # sources with numbers
+    same_numbers: int = 0  # of these, those whose targets have the same numbers
 
     @property
     def loops_are_faults(self) -> bool:

@@ -157,11 +157,8 @@ def build_store(
 ) -> TokenStore:
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
-    Args:
-        dev_pairs: Pairs of the validation set, for the count of leaks.
-
-    Raises:
-        DataError: Nothing usable in the corpus, or more than half of it empty.
+    The pairs of the validation set are for the count of leaks. DataError if nothing in the corpus is usable, or more
+    than half of it is empty.
     """
     filter_ = _Filter(corpus, limits, dev_pairs)
     with (

@@ -138,11 +138,8 @@ class Stopped(Exception):
 def by_length(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Batches of items of similar length, as their positions.
 
-    The longest come first, so that the largest batch meets the memory limit at once.
-
-    Args:
-        lengths: Of each item, without eos.
-        max_tokens: Most positions of a batch, eos and padding included; one item may have more.
+    The longest come first, so that the largest batch meets the memory limit at once. Lengths are without eos;
+    `max_tokens` are most positions of a batch, eos and padding included. One item may have more.
     """
     batches: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

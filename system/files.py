@@ -158,10 +158,9 @@ def json_line(value: Any) -> str:
 
 @contextlib.contextmanager
 def staged_directory(target: Path) -> Iterator[Path]:
-    """Builds a directory aside and renames it into place when the block ends without an error.
+    """Builds a directory aside, the one that it yields, and renames it into place when the block ends without an error.
 
-    Yields:
-        The temporary directory to fill. `target` is absent or complete at every moment, and replaced if it existed.
+    `target` is absent or complete at every moment, and replaced if it existed.
     """
     target = target.resolve()  # `.` has no name
     make_directory(target.parent)
@@ -322,10 +321,7 @@ class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
     `with` opens it. An interrupt leaves no empty file behind. Where the name asks for it (`.gz`), the complete file is
-    compressed. A pipe or a device is written to at once.
-
-    Raises:
-        EnvironmentFault: The file cannot be created. Raised when it is opened, before any work is done.
+    compressed. A pipe or a device is written to at once. That a file cannot be created is said before any work is done.
     """
 
     stream: Stream

@@ -67,8 +67,7 @@ LARGEST_INTEGER = 2**63 - 1
 def check_fields(content: Mapping[str, Any], type_: type, path: Path) -> None:
     """Compares a JSON object with the dataclass that is to be made of it. Fields may be missing.
 
-    Raises:
-        ModelError: A key is unknown, or a value has another type, is too large, or has characters that are not shown.
+    ModelError if a key is unknown, or a value has another type, is too large, or has characters that are not shown.
     """
     hints = get_type_hints(type_)
     known = {field.name for field in fields(type_)}

@@ -29,27 +29,19 @@ _LETTERS = regex.compile(r"\p{Alphabetic}")
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one set.
-
-    Attributes:
-        value: In percent; higher is better except for TER and WER.
-        signature: What makes it reproducible: sacreBLEU's signature, or a description of ours.
-    """
+    """One metric of one set."""
 
     name: str
     value: float
+    """In percent; higher is better except for TER and WER."""
     signature: str
+    """What makes it reproducible: sacreBLEU's signature, or a description of ours."""
 
 
 def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    """Scores a set. Both sides are cleaned first, so that text has one score, composed or decomposed.
+    """Scores a set by one of `METRICS`; each sentence has one or more references.
 
-    Args:
-        name: One of `METRICS`.
-        references: For each sentence its references, one or more.
-
-    Raises:
-        ValueError: The lengths differ, or the metric is unknown.
+    Both sides are cleaned first, so that text has one score, composed or decomposed.
     """
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
@@ -72,14 +64,8 @@ def _unknown(name: str) -> str:
 class SeenText:
     """How a metric sees text: cleaned; where it counts words and the script has no spaces, character by character.
 
-    The references decide about the script.
-
-    Attributes:
-        tokenizer: What splits text into words: `bleu_tokenizer`.
-        note: What the signature says of it.
-
-    Raises:
-        UsageError: The metric is TER, and nothing says what its words are.
+    The references decide about the script. `tokenizer` is what splits text into words; `note` is what the signature
+    says of it. UsageError if the metric is TER, and nothing says what its words are.
     """
 
     def __init__(self, metric: str, references: Sequence[Sequence[str]]) -> None:

@@ -102,10 +102,7 @@ class SharedMemory:
 
         Each rank lays its tensor down, adds one part up over all ranks, in their order, and picks up the whole sum.
         Nobody writes what another may still read: rows are read between the two waits only, and the next sum is
-        written after the next wait.
-
-        Args:
-            tensor: One that `fits`, of the same shape and type in each rank.
+        written after the next wait. The tensor `fits`, and is of the same shape and type in each rank.
         """
         flat = tensor.view(-1)
         *rows, total = (row[: tensor.nbytes].view(tensor.dtype) for row in self._all_rows())

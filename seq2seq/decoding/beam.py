@@ -211,12 +211,9 @@ class EndedHypotheses:
         self._ids = torch.zeros((sentences, n_best, 0), dtype=torch.long, device=device)  # filled up with eos
 
     def add(self, log_prob: Tensor, ids: Tensor, rows: Tensor) -> None:
-        """Adds hypotheses of one length.
+        """Adds hypotheses of one length: log_prob (A, K), -inf where nothing ends, and the row of each, rows (A, K).
 
-        Args:
-            log_prob: (A, K), -inf where nothing ends.
-            ids: (R, T), of all the rows, without bos and eos.
-            rows: (A, K), the row of each hypothesis.
+        The ids (R, T) are those of all the rows, without bos and eos.
         """
         ends = log_prob > IMPOSSIBLE
         if not bool(ends.any()):

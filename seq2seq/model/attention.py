@@ -150,8 +150,7 @@ Kept = TypeVar("Kept")
 def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterator[dict[str, list[Kept]]]:
     """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
 
-    Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
+    Yields module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
     """
     kept: dict[str, list[Kept]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
