@@ -27,15 +27,12 @@ EVERYTHING = "**"
 
 @dataclass(frozen=True)
 class Place:
-    """A file, or a folder with files in it; it need not be there.
-
-    Attributes:
-        inside: Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any
-            depth and the folder itself, or none.
-    """
+    """A file, or a folder with files in it; it need not be there."""
 
     path: Path
     inside: str = ""
+    """Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any depth and the
+    folder itself, or none."""
 
 
 Given = Mapping[str, Any]
@@ -44,26 +41,20 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reads:
-    """Marks an option whose value names something that the command reads.
-
-    Attributes:
-        places: From one value to the files meant.
-        default: What stands for a value that is not given.
-    """
+    """Marks an option whose value names something that the command reads."""
 
     places: Callable[[Any], Iterable[Place]]
+    """From one value to the files meant."""
     default: Callable[[], Any] = lambda: None
+    """What stands for a value that is not given."""
 
 
 @dataclass(frozen=True)
 class Writes:
-    """Marks an option whose value names something that the command writes.
-
-    Attributes:
-        places: From the value and all other options to the files that are written or replaced.
-    """
+    """Marks an option whose value names something that the command writes."""
 
     places: Callable[[Path, Given], Iterable[Place]]
+    """From the value and all other options to the files that are written or replaced."""
 
 
 @dataclass(frozen=True)

@@ -66,12 +66,10 @@ class Check:
 
 @torch.inference_mode()
 def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iterator[Check]:
-    """All checks that apply to a model, one after the other.
+    """All checks that apply to a model, which is in evaluation mode, one after the other.
 
-    Args:
-        model: A `Transformer`, `DecoderOnly` or `EncoderOnly`, in evaluation mode.
-        pairs: Sentences and their translations, best those of a validation set; texts alone have empty sources. Without
-            any, sentences are made up, which is enough for all checks but the last.
+    The pairs are best those of a validation set; texts alone have empty sources. Without any, sentences are made up,
+    which is enough for all checks but the last.
     """
     ids = _encoded(model, tokenizer, pairs or _made_up(tokenizer))
     encodes = isinstance(model, EncoderOnly)

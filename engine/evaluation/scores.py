@@ -89,11 +89,7 @@ class SeenText:
 
 
 def check_metrics(names: Iterable[str], references: Sequence[Sequence[str]] = ()) -> None:
-    """Looks whether there are such metrics, for such references: before hours of translating, and not after.
-
-    Raises:
-        UsageError: A name is none, or its metric is not for the script of the references.
-    """
+    """Refuses what is no metric, or none for such references: before hours of translating, and not after."""
     for name in names:
         if name not in METRICS:
             raise UsageError(_unknown(name))
@@ -125,10 +121,8 @@ def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
 def bleu_tokenizer(references: Iterable[str]) -> str:
     """What splits text into the words that BLEU, TER and WER count: by the script of the references.
 
-    sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word.
-
-    Returns:
-        `zh` for Chinese, `char` for other text most of whose letters belong to a script without spaces, else `13a`.
+    sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word. So
+    Chinese has `zh`, and other text most of whose letters belong to a script without spaces has `char`.
     """
     han = kana = others = letters = 0
     for text in references:
@@ -191,11 +185,7 @@ MIN_GROUP = 10
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """Sentences with sources of similar length.
-
-    Attributes:
-        least, most: Words of their sources (or characters, as `unit` says); None if there is no most.
-    """
+    """Sentences with sources of at least and at most so many words, or characters, as `unit` says."""
 
     least: int
     most: int | None
@@ -266,15 +256,9 @@ class Comparison:
 def compare(
     name: str, outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], samples: int = 1000
 ) -> Comparison:
-    """Paired bootstrap resampling (Koehn, 2004), by sacreBLEU: the test sets are drawn with replacement.
+    """Paired bootstrap resampling (Koehn, 2004), by sacreBLEU: `samples` test sets are drawn with replacement.
 
-    Args:
-        name: One of `TESTED`.
-        outputs: Two sets or more; the others are compared with the first.
-        samples: How many test sets are drawn.
-
-    Raises:
-        ValueError: The lengths differ, or there is no test for the metric.
+    The metric is one of `TESTED`. Of two or more sets of outputs the others are compared with the first.
     """
     from sacrebleu.significance import PairedTest
 

@@ -53,22 +53,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """The pieces that were possible at one step of the output.
-
-    Attributes:
-        candidates: The likeliest pieces, and after them the one that was written, if it is not among them.
-        logits: One for each candidate.
-        log_normalisers: For each of `TEMPERATURES` T, the logarithm of the sum of exp(logit / T) over the vocabulary,
-            without the pieces that no text may contain.
-        probability: Of the piece that was written.
-        early: For each layer its likeliest pieces, with their probabilities.
-    """
+    """The pieces that were possible at one step of the output."""
 
     candidates: list[Piece]
+    """The likeliest pieces, and after them the one that was written, if it is not among them."""
     logits: list[float]
     log_normalisers: list[float]
+    """For each of `TEMPERATURES` T, the logarithm of the sum of exp(logit / T) over the vocabulary, without the pieces
+    that no text may contain."""
     probability: float
+    """Of the piece that was written."""
     early: list[list[tuple[str, float]]]
+    """For each layer its likeliest pieces, with their probabilities."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +145,10 @@ def explain(
 
     Args:
         text: For a translator or a sentence encoder a sentence; for a language model a beginning.
-        with_checkpoints: Look at the run's other checkpoints, too.
+        with_checkpoints: Look at the run's other checkpoints, too, if it writes something that can be compared.
 
     Raises:
         DataError: The text is blank, or longer than the model reads.
-        UsageError: A sentence encoder has no checkpoints to compare.
     """
     begins = loaded.description.purpose == "language model"
     reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, begins=begins)

@@ -46,24 +46,21 @@ class View:
 
 @dataclass(frozen=True)
 class Station:
-    """One step of the walk.
-
-    Attributes:
-        formula, plain: In LaTeX, and in plain characters; empty where nothing is computed.
-        shapes: Symbols with their sizes, and what they mean.
-        sources: `KEY, SECTION; KEY; ..` with the keys of `TITLES`.
-        code: File and name of what computes it.
-    """
+    """One step of the walk."""
 
     id: str
     part: str
     title: str
     says: str
     formula: str = ""
+    """In LaTeX; `plain` is the same in plain characters. Empty where nothing is computed."""
     plain: str = ""
     shapes: tuple[tuple[str, str], ...] = ()
+    """Symbols with their sizes, and what they mean."""
     sources: str = ""
+    """`KEY, SECTION; KEY; ..` with the keys of `TITLES`."""
     code: tuple[str, str] = ("", "")
+    """File and name of what computes it."""
     views: tuple[View, ...] = ()
 
     def cited(self) -> list[str]:

@@ -25,11 +25,7 @@ Arrays = dict[str, Tensor]
 
 
 def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
-    """The results of one forward pass of one sentence.
-
-    Args:
-        model: In evaluation mode, on any device.
-        run: Calls the model on a batch of one sentence, once.
+    """The results of one forward pass, in which `run` calls the model once, on a batch of one sentence.
 
     Returns:
         Of each module below, under its name:

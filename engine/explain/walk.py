@@ -23,23 +23,14 @@ class Maps:
 
 @dataclass(frozen=True)
 class Walk:
-    """The walk through one architecture: through one stack in every detail, and then the rest.
+    """The walk through one architecture: through one stack in every detail, and then the rest."""
 
-    Attributes:
-        model: File and class.
-        pieces: How the text becomes pieces, in words.
-        axis: The positions of the stack.
-        embedding, stack: Names of their modules.
-        parts: The embedding, a layer and the stack, in words.
-        rest: The stations after the stack.
-    """
-
-    model: tuple[str, str]
-    pieces: str
-    axis: Axis
-    embedding: str
-    stack: str
-    parts: tuple[str, str, str]
+    model: tuple[str, str]  # file and class
+    pieces: str  # how the text becomes pieces, in words
+    axis: Axis  # the positions of the stack
+    embedding: str  # the name of its module
+    stack: str  # the same
+    parts: tuple[str, str, str]  # the embedding, a layer and the stack, in words
     maps: Maps
     rest: "Callable[[Sizes], Iterable[Station]]"
 

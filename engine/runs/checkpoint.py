@@ -122,11 +122,7 @@ def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def read_file(directory: Path, name: str) -> bytes:
-    """One file of a checkpoint, its hash checked.
-
-    Raises:
-        ModelError: Missing, a link, damaged, or not listed in the manifest.
-    """
+    """One file of a checkpoint; ModelError if it is missing, a link, damaged, or not listed in the manifest."""
     path, entry = directory / name, _manifest(directory).get(name)
     if entry is None:
         raise ModelError(f"{directory / 'manifest.json'} does not list {name}")
@@ -217,8 +213,7 @@ class StoredModel:
 def read_model(directory: Path) -> StoredModel:
     """Reads what using a checkpoint takes, each file once: neither the moments nor the weights that are not used.
 
-    Raises:
-        ModelError: One of these files is damaged, or `state.json`, which says how well the model scored.
+    `state.json`, which says how well the model scored, must be sound, too.
     """
     description = read_description(directory)
     read_file(directory, "state.json")
@@ -243,18 +238,15 @@ def read_state(directory: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stood when a checkpoint was written: the content of `state.json`, but for score and loss.
-
-    Attributes:
-        max_steps: Updates in all, as planned then; None while that is not known.
-        data: A hash of the texts that the run is trained and validated on.
-        environment: What bit-identical results depend on besides the code and the data.
-    """
+    """Where a run stood when a checkpoint was written: the content of `state.json`, but for score and loss."""
 
     progress: Progress
     max_steps: int | None
+    """Updates in all, as planned then; None while that is not known."""
     data: str
+    """A hash of the texts that the run is trained and validated on."""
     environment: dict[str, Any]
+    """What bit-identical results depend on besides the code and the data."""
 
     def as_json(self) -> dict[str, Any]:
         """With the validation score and loss of this very step beside it, by which checkpoints are ranked."""

@@ -116,13 +116,9 @@ class RunDirectory:
         return self._lock
 
     def follow(self) -> bool:
-        """Takes up the new name if the directory that this process holds has been moved.
+        """Takes up the new name if the directory that this process holds has been moved, and says whether it has been.
 
-        Returns whether it has been.
-
-        Raises:
-            EnvironmentFault: It is not there any more, or nobody says where it is. What is written under its name would
-                be another run.
+        EnvironmentFault if nobody says where it is now: what is written under its name would be another run.
         """
         place = self.path if self._lock is None else self._lock.whereabouts()
         if place is None:
@@ -208,8 +204,7 @@ class RunDirectory:
     def starting_tokenizer(self, given: Path | None, init_from: Path | None) -> Path | None:
         """The tokenizer directory that a start takes, if it does not build one: the one given, or that of `init_from`.
 
-        Raises:
-            UsageError: Both are given, or a run is to start from itself.
+        UsageError if both are given, or a run is to start from itself.
         """
         refuse_two_tokenizers(given, init_from)
         if init_from is None:
@@ -221,13 +216,9 @@ class RunDirectory:
     def load_tokenizer(
         self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
     ) -> "Tokenizer":
-        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint.
+        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint, of which `warn` hears.
 
-        Args:
-            warn: Hears that the copy is taken.
-
-        Raises:
-            ModelError: There is no sound one, or it is not the one that the model was trained with.
+        ModelError if there is no sound one, or it is not the one that the model was trained with.
         """
         from ...data.tokenizer import Tokenizer
 
@@ -276,8 +267,7 @@ class RunDirectory:
     def newest_saved(self, warn: Callable[[str], None]) -> Saved | None:
         """What training goes on from; None if the run has not been saved yet. Warns of damaged checkpoints.
 
-        Raises:
-            ModelError: All checkpoints are damaged: starting anew would take the place of what may still be rescued.
+        If all are damaged, a ModelError: starting anew would take the place of what may still be rescued.
         """
         sound, problems = self.sound_checkpoints()
         if problems and not sound:
@@ -344,10 +334,7 @@ class RunDirectory:
         is sound, nothing is removed.
 
         A checkpoint that this process has read whole, or written, is not read again: a save takes as long after a
-        hundred checkpoints as after one.
-
-        Returns:
-            What was wrong with the damaged ones that it removed.
+        hundred checkpoints as after one. Returns what was wrong with the damaged ones that it removed.
         """
         for path in self.checkpoints():
             if path not in self._damage:

@@ -87,8 +87,7 @@ def _copy(tensors: dict[str, Tensor], model: nn.Module) -> None:
 def read_weights(model: nn.Module, directory: Path, name: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint file that holds a weight for each parameter of a model.
 
-    Raises:
-        ModelError: Names, shapes or types do not match, or a number is not finite.
+    ModelError if names, shapes or types do not match, or a number is not finite.
     """
     tensors = read_tensors(directory, name)
     _refuse_other_weights(tensors, model, directory / f"{name}.safetensors")
@@ -178,10 +177,8 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
 def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") -> Model:
     """The model that was read from a checkpoint, in evaluation mode.
 
-    Its description is compared with the weights before memory is taken for a model of this size.
-
-    Raises:
-        ModelError: They do not belong together, or a weight is not finite.
+    Its description is compared with the weights before memory is taken for a model of this size: a ModelError says that
+    they do not belong together, or that a weight is not finite.
     """
     tensors = _parse(stored.weights, stored.path)
     _refuse_other_depth(tensors, stored.description, stored.path)

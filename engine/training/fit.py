@@ -22,10 +22,7 @@ from .run import Run
 
 
 def fit(run: Run, *, validate_first: bool = False) -> None:
-    """Trains until the last update, or until validation no longer improves.
-
-    Args:
-        validate_first: Score the weights that it starts from.
+    """Trains until the last update, or until validation no longer improves. May score the first weights, too.
 
     Raises:
         Interrupted: A stop was requested; the state has been saved, or the message says that it has not.

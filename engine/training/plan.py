@@ -62,15 +62,10 @@ def can_wait_for_length(config: TrainingConfig) -> bool:
 
 
 class Plan:
-    """The length of a run.
+    """The length of a run, whose time limit began at the monotonic time `started`.
 
-    Args:
-        run: Its directory; `plan.json` in it remembers what a time limit came to.
-        started: Monotonic time at which the time limit began.
-
-    Attributes:
-        limit: Updates in all, as far as is known; `NO_LIMIT` if nothing limits them yet.
-        pending: The time limit has still to be turned into a number of updates.
+    `plan.json` in its directory remembers what the limit came to; while it has still to be turned into a number of
+    updates, the plan is `pending`. `limit` is updates in all, as far as is known; `NO_LIMIT` if nothing limits them.
     """
 
     def __init__(self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float) -> None:
@@ -156,8 +151,7 @@ class Plan:
     def fall(self, step: int) -> bool:
         """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.
 
-        Returns:
-            Whether that makes the run shorter; else its rate falls already, or is still rising.
+        Returns whether that makes the run shorter; else its rate falls already, or is still rising.
         """
         if self.pending or self._finish is not None or step <= self._config.warmup_steps:
             return False
@@ -206,8 +200,7 @@ class Plan:
     def after_update(self, step: int, validate: Callable[[], object]) -> None:
         """Times update `step`, which has just ended. Decides, or revises, the run's length where that is due.
 
-        Args:
-            validate: Makes a validation, to see how long that takes.
+        `validate` makes a validation, to see how long that takes.
         """
         self._time_update()
         if step >= self.limit:
