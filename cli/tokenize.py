@@ -104,10 +104,6 @@ def _corpus(settings: Any) -> "Corpus":
     return open_corpus(data)
 
 
-def _side(corpus: "Corpus", index: int) -> Iterator[str]:
-    return (pair[index] for pair in corpus.pairs())
-
-
 def _counted(pairs: Iterator["Pair"], controls: tuple[Controls, Controls]) -> Iterator["Pair"]:
     """The pairs, the control characters of their sides counted."""
     for pair in pairs:
@@ -136,7 +132,9 @@ def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
         f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
     )
     for index, (name, vocabulary) in enumerate(sides):
-        words, pieces, characters, covered = _count(vocabulary, islice(_side(corpus, index), 20_000))
+        words, pieces, characters, covered = _count(
+            vocabulary, (pair[index] for pair in islice(corpus.pairs(), 20_000))
+        )
         yield (
             f"{name}: {100 * covered / max(characters, 1):.2f} % of characters covered by pieces,"
             f" {pieces / max(words, 1):.2f} pieces per word"

@@ -21,7 +21,7 @@ into tensors.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -228,8 +228,8 @@ def read_state(directory: Path) -> dict[str, Any]:
     if not isinstance(progress, dict) or type(progress.get("step")) is not int or progress["step"] < 0:
         raise ModelError(f"{path} is damaged: it does not say at which step training stands")
     check_fields(progress, Progress, path)
-    known = {field.name for field in fields(_StateFields)}
-    check_fields({key: value for key, value in state.items() if key in known}, _StateFields, path)
+    known = {field.name for field in fields(RunState)} - {"progress"}
+    check_fields({key: value for key, value in state.items() if key in known}, RunState, path)
     for key, value in state.get("environment", {}).items():
         if type(value) not in (str, int) or not f"{key}{value}"[: LONGEST_STRING + 1].isprintable():
             raise ModelError(f"{path} is damaged: environment.{key[:20]} cannot be {repr(value)[:40]}")
@@ -238,7 +238,7 @@ def read_state(directory: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stood when a checkpoint was written: the content of `state.json`, but for score and loss."""
+    """Where a run stood when a checkpoint was written: the content of `state.json`; earlier versions said less."""
 
     progress: Progress
     max_steps: int | None
@@ -247,20 +247,8 @@ class RunState:
     """A hash of the texts that the run is trained and validated on."""
     environment: dict[str, Any]
     """What bit-identical results depend on besides the code and the data."""
-
-    def as_json(self) -> dict[str, Any]:
-        """With the validation score and loss of this very step beside it, by which checkpoints are ranked."""
-        return asdict(self) | {"score": self.progress.score, "loss": self.progress.loss}
-
-
-@dataclass(frozen=True)
-class _StateFields:
-    """Types of what `state.json` says besides `progress`; earlier versions said less."""
-
-    max_steps: int | None
-    data: str
-    environment: dict[str, Any]
     score: float | None
+    """The validation score of this very step; checkpoints are ranked by it, and by the loss."""
     loss: float | None
 
 
@@ -281,7 +269,8 @@ def read_saved(directory: Path) -> Saved:
     """A checkpoint and its state, to go on from; ModelError if the state is damaged, or lacks something."""
     state = read_state(directory)
     try:
-        kept = RunState(Progress(**state["progress"]), state["max_steps"], state["data"], state["environment"])
+        progress, score, loss = Progress(**state["progress"]), state.get("score"), state.get("loss")
+        kept = RunState(progress, state["max_steps"], state["data"], state["environment"], score, loss)
     except KeyError as error:
         raise ModelError(f"{directory / 'state.json'} is damaged: it has no {error}") from error
     return Saved(directory, kept)

@@ -7,6 +7,7 @@ Nothing here changes the weights. Validation alone decides something: when the l
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def _save(run: Run) -> None:
 
 def save(run: Run) -> None:
     """Writes a checkpoint, and removes old ones; EnvironmentFault says which is safe if it cannot be written."""
-    state = RunState(run.progress, run.plan.max_steps, run.data.identity, run.environment()).as_json()
+    max_steps, score, loss = run.plan.max_steps, run.progress.score, run.progress.loss
+    state = asdict(RunState(run.progress, max_steps, run.data.identity, run.environment(), score, loss))
     target = run.directory.checkpoint_path(run.progress.step)
     if target.is_dir() and not run.directory.examine(target) and read_state(target) == state:
         return  # a stop right after a save: what is there is what would be written
