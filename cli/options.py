@@ -123,8 +123,7 @@ Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sam
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
 Sentences = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin."),
+    list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin.")
 ]
 Translations = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE

@@ -132,9 +132,8 @@ def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
         f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
     )
     for index, (name, vocabulary) in enumerate(sides):
-        words, pieces, characters, covered = _count(
-            vocabulary, (pair[index] for pair in islice(corpus.pairs(), 20_000))
-        )
+        texts = (pair[index] for pair in islice(corpus.pairs(), 20_000))
+        words, pieces, characters, covered = _count(vocabulary, texts)
         yield (
             f"{name}: {100 * covered / max(characters, 1):.2f} % of characters covered by pieces,"
             f" {pieces / max(words, 1):.2f} pieces per word"

@@ -166,10 +166,7 @@ def build_store(
         closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
     ):
         try:
-            with (
-                pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
-                pa.ipc.new_file(sink, _SCHEMA) as writer,
-            ):
+            with pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
                 for block in _blocks(filter_.kept(chunk, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:

@@ -2,16 +2,7 @@
 
 from ..seq2seq.model.config import ModelConfig
 
-QUANTIZATIONS = (
-    "float32",
-    "float16",
-    "bfloat16",
-    "int16",
-    "int8",
-    "int8_float32",
-    "int8_float16",
-    "int8_bfloat16",
-)
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 """How weights may be stored; `int8_float16` is int8 with the rest in half precision. `float32` changes nothing."""
 
 MIN_POSITIONS = 1025

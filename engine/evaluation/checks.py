@@ -184,10 +184,7 @@ def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecode
 
 
 def _search(
-    model: Transformer | DecoderOnly,
-    fast: FastTransformer | FastDecoderOnly,
-    tokenizer: Tokenizer,
-    batch: Batch,
+    model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, tokenizer: Tokenizer, batch: Batch
 ) -> Check:
     """The log-probabilities that greedy search reports of its outputs, and those that the plain model gives them."""
     size = batch.src.size(0)

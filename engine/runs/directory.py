@@ -24,16 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
-from .checkpoint import (
-    Saved,
-    StoredModel,
-    checkpoint_step,
-    damage,
-    has_vocabulary,
-    read_model,
-    read_saved,
-    read_state,
-)
+from .checkpoint import Saved, StoredModel, checkpoint_step, damage, has_vocabulary, read_model, read_saved, read_state
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
