@@ -53,8 +53,7 @@ def plan_epoch(
         seed, epoch: All that the result depends on besides the lengths.
         group: Batches that are computed at the same time.
 
-    Returns:
-        Row numbers of each batch; every row is in exactly one.
+    Returns row numbers of each batch; every row is in exactly one.
     """
     rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
     order = _sorted(rng.permutation(len(src_lengths)).astype(np.uint32), src_lengths, tgt_lengths)

@@ -80,9 +80,7 @@ def dev_flags(corpus: Corpus) -> str:
 def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
     """Two corpora as one: a third of it the newer one, as often as fits, and two thirds a sample of the older one.
 
-    Args:
-        new: Each pair is in the mixture, several times if there are few.
-        old: Of it, `MIXED_IN` pairs at random, or twice as many as there are new ones if these are more.
+    The sample has `MIXED_IN` pairs, or twice as many as there are new ones if these are more.
     """
     count = new.count()
     sample = _sampled(old, max(MIXED_IN, 2 * count), seed)

@@ -93,39 +93,26 @@ class Snapshot:
 
 @dataclass
 class Explanation:
-    """One forward pass, and all that is shown beside it. `explain` builds it up.
-
-    Attributes:
-        axes: The pieces of `src`, `tgt` (what the decoder reads) or `seq`.
-        arrays: All results by name, see `trace`.
-        written: The pieces of the output, step by step, `</s>` included.
-        output: The text that the run's own search has found; `search` names that search.
-        steps: The possible pieces at each step.
-        greedy, samples: The texts that other searches found.
-        beam: All that beam search looked at, and its hypotheses.
-        heads_off: The output of the model without each head.
-        prefix: Steps whose piece was given: the beginning of a language model's text.
-        at_limit: The output was ended by the limit of its length, and not by the model.
-    """
+    """One forward pass, and all that is shown beside it. `explain` builds it up."""
 
     run: str
     checkpoint: str
     text: str
     sizes: Sizes
-    axes: dict[str, list[Piece]]
-    arrays: Arrays
+    axes: dict[str, list[Piece]]  # the pieces of `src`, `tgt` (what the decoder reads) or `seq`
+    arrays: Arrays  # all results by name, see `trace`
     stations: list[Station] = field(default_factory=list)
-    written: list[Piece] = field(default_factory=list)
-    output: Output | None = None
-    search: str = ""
+    written: list[Piece] = field(default_factory=list)  # the output, step by step, `</s>` included
+    output: Output | None = None  # the text that the run's own search has found
+    search: str = ""  # the name of that search
     steps: list[WrittenStep] = field(default_factory=list)
-    greedy: Output | None = None
+    greedy: Output | None = None  # the text that greedy search found
     samples: list[Output] = field(default_factory=list)
-    beam: dict[str, Any] = field(default_factory=dict)
+    beam: dict[str, Any] = field(default_factory=dict)  # all that beam search looked at, and its hypotheses
     heads_off: list[WithoutHead] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    prefix: int = 0
-    at_limit: bool = False
+    prefix: int = 0  # steps whose piece was given: the beginning of a language model's text
+    at_limit: bool = False  # the output was ended by the limit of its length, and not by the model
 
     def of_layers(self, name: str) -> list[Tensor]:
         """An array, named with `{layer}`, of each layer of its stack."""

@@ -166,10 +166,8 @@ class _Rows:
 def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> Extensions:
     """The `count` likeliest one-token extensions of each sentence's hypotheses.
 
-    Args:
-        log_prob: (A, K), of the hypotheses.
-        log_probs: (A * K, V), of their next tokens; overwritten.
-        filler: Token of impossible extensions, which fill up where a small vocabulary has fewer.
+    `log_prob` (A, K) is of the hypotheses, `log_probs` (A * K, V) of their next tokens, and overwritten. Impossible
+    extensions by the token `filler` fill up where a small vocabulary has fewer.
     """
     sentences, k = log_prob.shape
     width = log_probs.size(1)

@@ -104,12 +104,10 @@ class _Sentence:
         self._incomplete: list[_Open] = []
 
     def extend(self, log_probs: Tensor, free: Tensor, position: int) -> None:
-        """Extends the hypotheses by one token each, and puts those that end aside.
+        """Extends the hypotheses by a token at this position, 0 after bos, and puts those that end aside.
 
-        Args:
-            log_probs: (len(beam), V).
-            free: The same, without what must come in a phrase only; may be the same tensor, and is overwritten.
-            position: Of the token to be chosen, 0 after bos.
+        The log-probabilities are (len(beam), V). `free` are the same without what must come in a phrase only; it may be
+        the same tensor, and is overwritten.
         """
         prefix = self._task.prefixes[self.number] if self._task.prefixes else ()
         if position < len(prefix):

@@ -59,28 +59,20 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Task:
-    """What is searched for: for each sentence of a batch the limits of its output.
-
-    Attributes:
-        max_lengths: Most tokens of each output, eos included; at its limit an output can only end.
-        bos_id, eos_id: What starts and ends an output.
-        prefixes: For each sentence the tokens that its output begins with, without bos; no tokens where all is free.
-            May be left out where no output has a given beginning.
-        keys: What identifies each sentence, such as its line; only sampling needs it.
-        device: Where the step computes.
-        phrases: For each sentence what its output must contain; only a search under constraint looks at them.
-
-    Raises:
-        ValueError: There are too few or too many prefixes, or one of them leaves no room for eos or has eos in it.
-    """
+    """What is searched for: for each sentence of a batch the limits of its output."""
 
     max_lengths: Sequence[int]
+    """Most tokens of each output, eos included; at its limit an output can only end."""
     bos_id: int
     eos_id: int
     prefixes: Sequence[Sequence[int]] = ()
+    """For each sentence the tokens that its output begins with, without bos; no tokens where all is free. None may have
+    eos in it, or leave no room for it. May be left out where no output has a given beginning."""
     keys: Sequence[str] = ()
+    """What identifies each sentence, such as its line; only sampling needs it."""
     device: torch.device | None = None
     phrases: "Sequence[Sequence[Phrase]]" = ()
+    """For each sentence what its output must contain; only a search under constraint looks at them."""
 
     def __post_init__(self) -> None:
         if not self.prefixes:
@@ -191,10 +183,8 @@ def force_prefixes(
 
     That token keeps its log-probability, so that of a hypothesis remains what the model says of its whole output.
 
-    Args:
-        log_probs: (R, V), equally many rows for each sentence.
-        position: Of the token to be chosen, 0 after bos.
-        sentences: The sentences of the rows, in order.
+    The log-probabilities (R, V) have equally many rows for each of `sentences`, in order. The position is that of the
+    token to be chosen, 0 after bos.
     """
     given = [prefixes[i][position] if position < len(prefixes[i]) else None for i in sentences]
     each = log_probs.size(0) // len(sentences)

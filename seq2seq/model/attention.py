@@ -47,9 +47,7 @@ def attention(
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, with forbidden scores set to -inf (paper eq. 1).
 
     Args:
-        q: (..., T, d_k).
-        k: (..., S, d_k).
-        v: (..., S, d_v).
+        q, k, v: (..., T, d_k), (..., S, d_k) and (..., S, d_v).
         mask: Broadcastable to (..., T, S), True where attending is allowed. Each query must see at least one key.
         dropout: Applied to the weights before they meet the values.
 
@@ -98,7 +96,7 @@ class MultiHeadAttention(nn.Module):
         """Receives what each call computes; set by `recording`."""
 
     def forward(self, x: Tensor, source: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        """MultiHead(x, source, source): each position of x looks at all positions of the source.
+        """MultiHead(x, source, source), (B, T, D): each position of x looks at all positions of the source.
 
         Args:
             x: (B, T, D), where the queries come from.
@@ -106,9 +104,6 @@ class MultiHeadAttention(nn.Module):
                 (cross-attention).
             mask: Broadcastable to (B, H, T, S), True where attending is allowed.
             positions: (B, T) where each vector of x stands, for rotary positions; 0, 1, .. in each row if not given.
-
-        Returns:
-            (B, T, D).
         """
         q, k, v = self._project(x, source)
         if self.rotary is not None:
