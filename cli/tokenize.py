@@ -88,8 +88,11 @@ def tokenize(
         raise UsageError("nothing to do: give --src and --tgt (or --data) to build, or --show TEXT to look")
     else:
         tokenizer = Tokenizer.load(output)
+    sides = {"": tokenizer.src} if tokenizer.joint else {"source ": tokenizer.src, "target ": tokenizer.tgt}
     for text in show or []:
-        _show(tokenizer, text)
+        for name, vocabulary in sides.items():
+            print(f"{name}pieces: {' '.join(vocabulary.encode_as_pieces(text))}")
+            print(f"{name}ids:    {' '.join(map(str, vocabulary.encode(text)))}")
 
 
 def _corpus(settings: Any) -> "Corpus":
@@ -159,10 +162,3 @@ def _count(vocabulary: "Vocabulary", texts: Iterator[str]) -> tuple[int, int, in
         known = [i for i in ids if i != UNK_ID and not vocabulary.is_byte(i)]
         covered += min(sum(len(vocabulary.piece(i).replace("▁", "")) for i in known), length)
     return words, pieces, characters, covered
-
-
-def _show(tokenizer: "Tokenizer", text: str) -> None:
-    sides = {"": tokenizer.src} if tokenizer.joint else {"source ": tokenizer.src, "target ": tokenizer.tgt}
-    for name, vocabulary in sides.items():
-        print(f"{name}pieces: {' '.join(vocabulary.encode_as_pieces(text))}")
-        print(f"{name}ids:    {' '.join(map(str, vocabulary.encode(text)))}")

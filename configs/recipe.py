@@ -52,13 +52,14 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
     epochs_of_full_batches = updates * PIECES_PER_UPDATE / max(corpus.tgt_pieces, 1)
     epochs = epochs_of_full_batches * tokens / BATCH_TOKENS
     rate = dropout(epochs_of_full_batches)
+    size = f"{corpus.letters / 1e6:,.1f} million" if corpus.letters >= 100_000 else f"{corpus.letters:,}"
     times = "more than a hundred" if epochs > 100 else f"about {max(round(epochs), 1)}"
     return [
         Choice(
             "tokenizer",
             "vocab_size",
             pieces,
-            f"vocabulary of up to {pieces:,}: {_amount(corpus.letters)} of text, {corpus.characters:,} different ones",
+            f"vocabulary of up to {pieces:,}: {size} characters of text, {corpus.characters:,} different ones",
         ),
         Choice(
             "model", "dropout", rate, f"dropout {rate:g}: {updates:,} updates show each pair {times} times to the model"
@@ -76,10 +77,6 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
             f"at most {updates:,} updates for {corpus.pairs:,} pairs, fewer if the validation loss stops falling",
         ),
     ]
-
-
-def _amount(letters: int) -> str:
-    return f"{letters / 1e6:,.1f} million characters" if letters >= 100_000 else f"{letters:,} characters"
 
 
 def max_updates(pairs: int) -> int:

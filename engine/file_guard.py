@@ -96,10 +96,6 @@ def _of_data_of_run(path: Path) -> Iterator[Place]:
             yield from (place for name in names for place in DATA[key].places(name))
 
 
-def _of_spec_or_run(spec: str) -> Iterator[Place]:
-    return _of_run(spec) if _run(spec).has_begun else _of_spec(spec)
-
-
 def _only_run() -> Path | None:
     from .runs.find import list_runs
 
@@ -135,7 +131,7 @@ READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
 READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
-READS_SPEC_OR_RUN = Reads(_of_spec_or_run)
+READS_SPEC_OR_RUN = Reads(lambda spec: _of_run(spec) if _run(spec).has_begun else _of_spec(spec))
 WRITES_FILE = Writes(lambda path, given: file_places(path))
 WRITES_FOLDER = Writes(lambda path, given: _folder_places(path))
 WRITES_RUN = Writes(_written_run)

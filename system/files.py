@@ -59,13 +59,8 @@ def fault(action: str, path: Path, error: OSError) -> EnvironmentFault | ClosedP
 
 def free_space(path: Path) -> str:
     """What is free where a file or directory lies, or is to lie, such as `12.5 MB free`."""
-    return f"{shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
-
-
-def _existing_parent(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path
+    there = next((one for one in (path, *path.parents) if one.exists()), path)
+    return f"{shutil.disk_usage(there).free / 1e6:.1f} MB free"
 
 
 def make_directory(path: Path) -> None:

@@ -38,8 +38,14 @@ class RunLog:
                 f"{self._run.metrics.path} is not there any more: it begins anew after step {progress.step:,}; the"
                 " model does not depend on it"
             )
+
+        def happened(record: dict[str, Any]) -> bool:
+            """Before the checkpoint; what came after it will be logged again."""
+            last = progress.validated_step if record.get("kind") == "validation" else progress.step
+            return record.get("step", math.inf) <= last
+
         for log in (self._run.metrics, self._run.timing):
-            damaged = log.keep(lambda record: _happened(record, progress))
+            damaged = log.keep(happened)
             if damaged:
                 self._reporter.warn(
                     f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
@@ -103,12 +109,6 @@ class RunLog:
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, learning_curve(records, self._config))
             self._drawn = time.monotonic()
-
-
-def _happened(record: dict[str, Any], progress: Progress) -> bool:
-    """Whether a record is of something before the checkpoint; what came after it will be logged again."""
-    step = record.get("step", math.inf)
-    return step <= (progress.validated_step if record.get("kind") == "validation" else progress.step)
 
 
 def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> bytes:

@@ -49,14 +49,12 @@ class Greedy:
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """One hypothesis for each sentence; see `Search`."""
-        found = extend_rows(step, state, task, likeliest_tokens, self.length_penalty, self.no_repeat_ngram_size)
+
+        def likeliest(log_probs: Tensor, *_: object) -> Tensor:
+            return largest(log_probs, 1)[1].squeeze(1)
+
+        found = extend_rows(step, state, task, likeliest, self.length_penalty, self.no_repeat_ngram_size)
         return [[best] for best in found]
-
-
-def likeliest_tokens(log_probs: Tensor, sentences: list[int], position: int) -> Tensor:
-    """The likeliest token of each row, (R,)."""
-    del sentences, position
-    return largest(log_probs, 1)[1].squeeze(1)
 
 
 @dataclass
