@@ -127,7 +127,7 @@ def describe(run: Path) -> dict[str, Any]:
     """What `model.json` of the best checkpoint says."""
     from tfm.engine.runs.directory import RunDirectory
 
-    return json.loads((RunDirectory(run).find_checkpoint("best") / "model.json").read_text())
+    return json.loads((RunDirectory(run).find_model("best").checkpoint / "model.json").read_text())
 
 
 def transformers(task: Task, description: dict[str, Any]) -> list[Contestant]:

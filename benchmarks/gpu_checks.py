@@ -153,7 +153,7 @@ def resumed(options: Options) -> None:
         def run(name: str, *steps: int) -> Path:
             for number in steps:
                 output_of([*command, "--run", str(folder / name), "--max-steps", str(number)])
-            return RunDirectory(folder / name).find_checkpoint("last")
+            return RunDirectory(folder / name).find_model("last").checkpoint
 
         runs = [("whole", 2 * STEPS), ("stopped", STEPS, 2 * STEPS), ("again", 2 * STEPS)]
         with ThreadPoolExecutor() as pool:

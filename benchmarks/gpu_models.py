@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,8 +65,6 @@ class RandomPairs:
         vocab_size: Ids are those of pieces of text.
         longest: Most pieces.
     """
-
-    report = SimpleNamespace(text_only=False)
 
     def __init__(self, case: Case, vocab_size: int, longest: int) -> None:
         rng = np.random.default_rng(1)

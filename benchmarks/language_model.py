@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, action="append", help="of GPT-2; default: 1e-3")
     options = parser.parse_args()
     run = RunDirectory(options.run)
-    last = run.find_checkpoint("last")
+    last = run.find_model("last").checkpoint
     task = read_task(run, checkpoint_step(last))
     if not task.settings.data.text:
         raise BenchmarkError(f"{run} was not trained on --text")

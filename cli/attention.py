@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from ..engine.file_guard import Place, file_places
 from ..system.compression import compression_of
@@ -24,8 +24,9 @@ def pictures_of(path: Path) -> Path:
     return (path if compression_of(path) is None else path.with_suffix("")).with_suffix("")
 
 
-def attention_places(path: Path) -> Iterator[Place]:
+def attention_places(path: Path, given: Any) -> Iterator[Place]:
     """The files that are written: one of its own name, and pictures in a folder beside it."""
+    del given
     yield from file_places(path)
     yield Place(pictures_of(path))
     yield Place(pictures_of(path), f"{_PICTURE}*")

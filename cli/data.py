@@ -99,7 +99,8 @@ def data(
         console.warn(remark)
     found = audit(pairs, dev_pairs)
     if report is not None:
-        _write_report(found, report)
+        with OutputFile(report) as stream:
+            stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
     kept = _write_clean(found, pairs, clean, config) if clean is not None else None
     if json_:
         print(json.dumps(_as_dict(found, kept), ensure_ascii=False))
@@ -129,7 +130,7 @@ def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: b
                 print(f"  lines {shift.first + 1:,} to {shift.last + 1:,}: the target seems to be {where}")
             continue
         for fault in [fault for fault in found.faults if fault.kind == kind][:EXAMPLES]:
-            src, tgt = (_short(side) for side in pairs[fault.row])
+            src, tgt = (side if len(side) <= 100 else side[:98] + ".." for side in pairs[fault.row])
             print(f"  line {fault.row + 1:,}{': ' + fault.detail if fault.detail else ''}\n    {src}\n    {tgt}")
     if not found.faults:
         print("no fault found")
@@ -141,15 +142,6 @@ def _lengths(lengths: "Lengths") -> str:
     return (
         f"{lengths.total:,} {lengths.unit}; half of the lines have at most {lengths.median:,}, one has {lengths.most:,}"
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 100 else text[:98] + ".."
-
-
-def _write_report(found: "Audit", path: Path) -> None:
-    with OutputFile(path) as stream:
-        stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
 
 
 def _write_clean(found: "Audit", pairs: list["Pair"], folder: Path, config: DataConfig) -> int:

@@ -14,7 +14,7 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Run
+from .options import Checkpoint, Debug, Device, Run, Sentences
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ _HEADER_BYTES = 128
 
 
 def embed(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin."),
-    ] = None,
+    text: Sentences = None,
     run: Run = None,
     checkpoint: Checkpoint = "best",
     input_: Annotated[
@@ -165,11 +162,7 @@ def _write_similarities(
 
 
 def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iterator[tuple[Chunk, Chunk]]":
-    """The lines of two files side by side, in chunks of as many lines each.
-
-    Raises:
-        DataError: One file has more lines than the other.
-    """
+    """The lines of two files side by side, in chunks of as many lines each; DataError if one has more lines."""
     from .lines import CHUNK_LINES
 
     missing: Any = object()

@@ -9,25 +9,7 @@ import typer
 from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from ..system.errors import UsageError
 from ..system.reporter import Console
-from .options import (
-    BeamSize,
-    Checkpoint,
-    Data,
-    Debug,
-    Device,
-    GlossaryFile,
-    Json,
-    LengthPenalty,
-    NoRepeatNgramSize,
-    Repair,
-    Src,
-    SrcColumn,
-    SrcLanguage,
-    TgtColumn,
-    TgtLanguage,
-    named_sides,
-    to_repair,
-)
+from . import options
 from .startup import importing
 
 Runs = Annotated[
@@ -60,9 +42,6 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
 ]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
-]
 Report = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File for each sentence's scores, as JSON Lines, worst first."),
@@ -82,29 +61,29 @@ Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show so many se
 
 def evaluate(
     run: Runs = None,
-    src: Src = None,
+    src: options.Src = None,
     tgt: References = None,
-    data: Data = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
+    data: options.Data = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
     hyp: Outputs = None,
-    checkpoint: Checkpoint = "best",
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    no_repeat_ngram_size: NoRepeatNgramSize = None,
-    glossary: GlossaryFile = None,
-    repair: Repair = None,
+    checkpoint: options.Checkpoint = "best",
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    no_repeat_ngram_size: options.NoRepeatNgramSize = None,
+    glossary: options.GlossaryFile = None,
+    repair: options.Repair = None,
     metric: Metrics = None,
-    output: Output = None,
+    output: options.Translations = None,
     report: Report = None,
     forced: Forced = False,
     worst: Worst = 0,
     examples: Examples = 0,
-    device: Device = "auto",
-    json_: Json = False,
-    debug: Debug = False,
+    device: options.Device = "auto",
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
     """Score a run on a test set, or outputs that you have.
 
@@ -117,7 +96,6 @@ def evaluate(
     tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
     """
     del debug
-    from ..data.glossary import Glossary
     from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
@@ -134,9 +112,9 @@ def evaluate(
         metrics,
     )
     console = Console()
-    terms = Glossary.load(glossary) if glossary else None
+    terms = options.load_glossary(glossary)
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
-    sides = named_sides(src_column, tgt_column, src_language, tgt_language)
+    sides = options.named_sides(src_column, tgt_column, src_language, tgt_language)
     with_sources = not hyp or bool(src or data)
     test_set = read_test_set(
         src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
@@ -154,7 +132,7 @@ def evaluate(
         from ..engine.evaluation.test_set import evaluate_set
 
     keep_freed_memory()
-    once_more = to_repair(repair)
+    once_more = options.to_repair(repair)
     how = {"checkpoint": checkpoint, "device": device, "glossary": terms, "repair": once_more, "warn": console.warn}
     evaluated = partial(evaluate_set, metrics=metrics, **search, **how)
     if len(runs) > 1:
@@ -171,8 +149,7 @@ _MAKING = (*_SEARCH, "--glossary", "--repair", "--output", "--examples")
 def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
     """Refuses flags that would have no effect, and a comparison by a metric for which there is no test.
 
-    Args:
-        given: The values of flags; None where not given.
+    The value of a flag that is not given is None.
     """
     from ..engine.evaluation.scores import TESTED
 

@@ -28,20 +28,13 @@ FORMATS: dict[str, Sequence[str]] = {"ctranslate2": QUANTIZATIONS, "html": WEIGH
 
 @dataclass(frozen=True)
 class _Export:
-    """What is exported, and to where."""
+    """What is exported, and to where. `checkpoint` is best, last or a step."""
 
     run: "RunDirectory"
-    checkpoint: Path
+    checkpoint: str
     output: Path
     pairs: "list[Pair]"
     console: Console
-
-    @property
-    def step(self) -> str:
-        """The step of the checkpoint, as `--checkpoint` takes it."""
-        from ..engine.runs.checkpoint import checkpoint_step
-
-        return str(checkpoint_step(self.checkpoint))
 
 
 def export(
@@ -89,9 +82,8 @@ def export(
     directory = RunDirectory(find_run(run, console))
 
     console.say(f"exporting {directory}")
-    source = directory.find_checkpoint(checkpoint, warn=console.warn)
     pairs = dev_pairs(directory, check, console.say, "not compared with the run") if check else []
-    chosen = _Export(directory, source, output, pairs, console)
+    chosen = _Export(directory, checkpoint, output, pairs, console)
     if format_ == "html":
         _to_html(chosen, cast("Weights | None", quantization))
     else:
@@ -103,19 +95,21 @@ def _to_ctranslate2(chosen: _Export, quantization: str) -> None:
     with importing():
         from ..engine.export.directory import export_checkpoint
 
-    export_checkpoint(chosen.run, chosen.checkpoint, chosen.output, quantization=quantization)
+    stored = chosen.run.find_model(chosen.checkpoint, warn=chosen.console.warn)
+    export_checkpoint(chosen.run, stored, chosen.output, quantization=quantization)
+    checkpoint = stored.checkpoint
+    del stored  # its file of weights
     size = sum(path.stat().st_size for path in chosen.output.rglob("*") if path.is_file())
-    chosen.console.say(
-        f"exported {chosen.checkpoint} ({quantization}, {size / 1e6:,.1f} MB); {chosen.output}/README.md shows how to"
-        " use it"
-    )
+    figures = f"{quantization}, {size / 1e6:,.1f} MB"
+    chosen.console.say(f"exported {checkpoint} ({figures}); {chosen.output}/README.md shows how to use it")
     if chosen.pairs:
-        _compare(chosen, quantization == "float32")
+        _compare(chosen, checkpoint, quantization == "float32")
 
 
-def _compare(chosen: _Export, exact: bool) -> None:
+def _compare(chosen: _Export, checkpoint: Path, exact: bool) -> None:
     """Translates with the run and with its export, and says how far they agree."""
     from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
+    from ..engine.runs.checkpoint import checkpoint_step
     from ..engine.translator import Translator
 
     console = chosen.console
@@ -124,7 +118,7 @@ def _compare(chosen: _Export, exact: bool) -> None:
     except (RuntimeError, ValueError) as error:
         console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
         return
-    translator = Translator.load(chosen.run.path, checkpoint=chosen.step, device="cpu")
+    translator = Translator.load(chosen.run.path, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
     total = len(chosen.pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
     bar = console.progress("comparing with the run", total, "translation")
     agreements = compare(translator, export, chosen.pairs, on_done=bar.update)
@@ -142,7 +136,7 @@ def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
         from ..engine.export.html.quality import choose_weights
         from ..engine.runs.load import load_run
 
-    loaded = load_run(chosen.run.path, None, checkpoint=chosen.step, device="cpu", warn=chosen.console.warn)
+    loaded = load_run(chosen.run.path, None, checkpoint=chosen.checkpoint, device="cpu", warn=chosen.console.warn)
     weights = quantization
     if weights is None:
         choice = choose_weights(loaded, chosen.pairs)
@@ -152,7 +146,7 @@ def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
         content = page(loaded, weights, title=chosen.run.path.resolve().name)
         stream.write(content)
     size = len(content.encode()) / 1e6
-    chosen.console.say(f"exported {chosen.checkpoint} ({weights}, {size:,.1f} MB); open {chosen.output} in a browser")
+    chosen.console.say(f"exported {loaded.checkpoint} ({weights}, {size:,.1f} MB); open {chosen.output} in a browser")
     if chosen.pairs:
         _compare_page(chosen, loaded, weights)
 

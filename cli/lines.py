@@ -27,9 +27,7 @@ def line_chunks(
 ) -> Iterable[Chunk]:
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
-    Args:
-        done: Lines of the file that are passed over.
-        size: Most lines of a file in a chunk; a long one counts as several.
+    The first `done` lines of a file are passed over. A chunk has at most `size`; a long line counts as several.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
@@ -44,11 +42,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def refuse_file_names(texts: Sequence[str], fix: str) -> None:
-    """Refuses arguments that are all names of files, with a suffix or a folder: nobody wants those translated.
-
-    Args:
-        fix: Says what to give instead of `{name}`.
-    """
+    """Refuses arguments that are all names of files: nobody wants those translated. `fix` says what to give instead."""
     if texts and all(map(_is_file_name, texts)):
         raise UsageError(f"{texts[0]} is a file: {fix.format(name=texts[0])}")
 
@@ -74,8 +68,7 @@ def write_results(
 
     Args:
         work: From lines, and the number of the first of them, to as many lines.
-        done: Lines before the first of these.
-        on_done: Told how many lines have been written, those before included.
+        done: Lines before the first of these; `on_done` hears how many have been written, these included.
     """
     decoder, line_number = LineDecoder(), done
     for chunk in chunks:
@@ -89,11 +82,7 @@ def write_results(
 
 
 class LineDecoder:
-    """Raw lines to text.
-
-    Attributes:
-        too_long: Lines so far that were too long to be read whole; they become empty.
-    """
+    """Raw lines to text. Those too long to be read whole become empty: `too_long` so far."""
 
     def __init__(self) -> None:
         self.too_long = self._bad_lines = 0
@@ -101,11 +90,7 @@ class LineDecoder:
         self._controls = Controls("the input")
 
     def decode(self, chunk: Chunk) -> list[str]:
-        """The text of lines; what is not UTF-8 becomes U+FFFD.
-
-        Raises:
-            DataError: The lines are no text.
-        """
+        """The text of lines; what is not UTF-8 becomes U+FFFD. DataError for what is no text."""
         texts: list[str] = []
         for raw in chunk:
             self.too_long += raw is None
@@ -131,11 +116,7 @@ class LineDecoder:
 
 
 def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
-    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded.
-
-    Raises:
-        DataError: It cannot be read, is not text, or its name says that its lines are no sentences.
-    """
+    """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded."""
     from ..data.formats import refuse_known_format
 
     refuse_known_format(path)
@@ -204,11 +185,7 @@ class _Waiting(queue.Queue[object]):
 
 
 def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
-    """Chunks of a stream: waits for a line, then takes whatever else is already there; never holds a line while idle.
-
-    Raises:
-        DataError: The stream is not text.
-    """
+    """Chunks of a stream: waits for a line, then takes whatever else is there; never holds a line while idle."""
     end = object()
     arrived = _Waiting(maxsize=2 * CHUNK_LINES)
 

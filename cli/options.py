@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their values mean."""
+"""Options of the commands that read text and models, and what their values mean."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,11 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..data.config import DataConfig
-from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, READS_SPEC
+from ..engine.file_guard import (
+    READS_FILE,
+    READS_RUN,
+    READS_RUN_OR_ONLY_ONE,
+    READS_SPEC,
+    READS_SPEC_OR_RUN,
+    READS_TOKENIZER,
+    WRITES_FILE,
+    WRITES_RUN,
+    Writes,
+)
 from ..system.errors import UsageError
+from .attention import attention_places
 
 if TYPE_CHECKING:
+    from ..data.glossary import Glossary
     from ..seq2seq.decoding.sampling import Sample
+
+WRITES_ATTENTION = Writes(attention_places)
+
+# --- of several commands ---
 
 Run = Annotated[
     Path | None,
@@ -119,6 +135,113 @@ TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likelies
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
+Sentences = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin.")
+]
+Translations = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
+]
+
+# --- of tfm translate ---
+
+LinesOrDocument = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="FILE",
+        help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
+        ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in.",
+    ),
+    READS_FILE,
+]
+NBest = Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")]
+Sampling = Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")]
+Prefix = Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")]
+Attention = Annotated[
+    Path | None,
+    typer.Option(
+        "--attention",
+        metavar="FILE.jsonl",
+        help="Write what the model looked at: JSON Lines, and a folder FILE with a heat map for each line.",
+    ),
+    WRITES_ATTENTION,
+]
+
+# --- of tfm train ---
+
+Config = Annotated[str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file."), READS_FILE]
+DevSrc = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set."), READS_FILE
+]
+DevTgt = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="Target side of the validation set."), READS_FILE
+]
+Dev = Annotated[
+    list[str] | None, typer.Option(metavar="SPEC", help="The validation set, in the notation of --data."), READS_SPEC
+]
+Text = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
+    READS_FILE,
+]
+DevText = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="Validation text of a language model."), READS_FILE
+]
+Vocabulary = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
+    READS_TOKENIZER,
+]
+RunToTrain = Annotated[
+    Path | None,
+    typer.Option(  # typer 0.27 takes a metavar for the name if they differ by case alone
+        "--run", metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"
+    ),
+    WRITES_RUN,
+]
+InitFrom = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning)."), READS_RUN
+]
+Replay = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SPEC|RUN",
+        help="With --init-from: mix in old data, as in --data or those of a run, so that less is forgotten.",
+    ),
+    READS_SPEC_OR_RUN,
+]
+MaxSteps = Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")]
+MaxTime = Annotated[str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")]
+FinishIn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|N",
+        help="End a run in this time, such as 10m, or after N updates, while it is being trained in another window,"
+        " too; its learning rate falls to zero until then.",
+    ),
+]
+TrainingSeed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")]
+TrainingDevice = Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Make a few updates, say what all of them would take, and stop.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
+]
+
+# --- what their values mean ---
+
+
+def load_glossary(path: Path | None) -> "Glossary | None":
+    """The terms of `--glossary`."""
+    if path is None:
+        return None
+    from ..data.glossary import Glossary
+
+    return Glossary.load(path)
 
 
 def to_repair(given: Literal["on", "off"] | None) -> bool | None:
@@ -154,11 +277,7 @@ def data_settings(sides: dict[str, str]) -> DataConfig:
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":
-    """What the flags that say how to sample ask for; None stands for one that is not given.
-
-    Raises:
-        UsageError: A value is out of range.
-    """
+    """What the flags that say how to sample ask for; None stands for one that is not given."""
     from ..seq2seq.decoding.sampling import Sample
 
     given: dict[str, Any] = {name: value for name, value in drawing.items() if value is not None}

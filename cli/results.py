@@ -26,13 +26,7 @@ Evaluate = Callable[..., "TestResult"]
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, whatever is scored.
-
-    Attributes:
-        with_sources: The sources are shown, too.
-        worst: This many sentences are shown: the worst, or those in which the outputs differ most.
-        report: File for all sentences, as JSON Lines.
-    """
+    """What was asked for, whatever is scored. `worst` is how many sentences are shown; `report` gets all of them."""
 
     test_set: TestSet
     metrics: Sequence[str]
@@ -54,8 +48,7 @@ class Asked:
         """Shows the worst sentences, and writes all of them to the report.
 
         Args:
-            order: Their rows in the test set, the worst first.
-            unranked: Further rows, for the report alone.
+            order: Their rows in the test set, the worst first; `unranked` are further rows, for the report alone.
             headline, texts, record: What there is to say of a row beside its line and its source.
         """
         lines, sources = self.test_set.lines, self.test_set.sources
@@ -76,11 +69,9 @@ class Asked:
 
 
 def score_run(asked: Asked, run: Path, evaluated: Evaluate, *, output: Path | None, examples: int) -> None:
-    """Translates the test set, and tells the scores.
+    """Translates the test set, tells the scores, and shows `examples` sentences, evenly spaced.
 
-    Args:
-        output: File for the translations: a line for each entry, blank where the entry was left out.
-        examples: This many sentences are shown, evenly spaced.
+    The file of translations has a line for each entry, blank where the entry was left out.
     """
     test_set = asked.test_set
     with nullcontext() if output is None else OutputFile(output) as stream:
@@ -188,11 +179,7 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
 
 
 def score_files(asked: Asked, paths: Sequence[Path]) -> None:
-    """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set.
-
-    Raises:
-        DataError: A file has another number of lines.
-    """
+    """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set."""
     outputs = [_lines(path, asked.test_set.kept) for path in paths]
     if len(paths) > 1:
         _compare(asked, "hyp", paths, outputs)
@@ -216,10 +203,7 @@ def _lines(path: Path, kept: Sequence[bool]) -> list[str]:
 def _compare(asked: Asked, kind: str, names: Sequence[Path], outputs: list[list[str]]) -> None:
     """Tells the scores of several outputs, and whether the others differ from the first.
 
-    Args:
-        kind: What `names` are called in JSON.
-        names: Files or runs.
-        outputs: Of each one text for each entry.
+    Their names are those of files or runs; `kind` is what they are called in JSON.
     """
     compared = [compare(name, outputs, asked.test_set.references) for name in asked.metrics]
     scores = {
@@ -267,9 +251,8 @@ def _tell_outputs(
 
 
 def _verdict(first: Path, p: float | None) -> str:
-    if p is None:
-        return ""
-    return f"  differs from {first} (p = {p:.3f})" if p < 0.05 else f"  no clear difference from {first} (p = {p:.3f})"
+    differs = "" if p is None else "differs" if p < 0.05 else "no clear difference"
+    return f"  {differs} from {first} (p = {p:.3f})" if differs else ""
 
 
 def _counted(number: int, thing: str) -> str:

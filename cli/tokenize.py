@@ -90,8 +90,11 @@ def tokenize(
         raise UsageError("nothing to do: give --src and --tgt (or --data) to build, or --show TEXT to look")
     else:
         tokenizer = Tokenizer.load(output)
+    sides = {"": tokenizer.src} if tokenizer.joint else {"source ": tokenizer.src, "target ": tokenizer.tgt}
     for text in show or []:
-        _show(tokenizer, text)
+        for name, vocabulary in sides.items():
+            print(f"{name}pieces: {' '.join(vocabulary.encode_as_pieces(text))}")
+            print(f"{name}ids:    {' '.join(map(str, vocabulary.encode(text)))}")
 
 
 def _corpus(settings: Any) -> "Corpus":
@@ -104,10 +107,6 @@ def _corpus(settings: Any) -> "Corpus":
     elif data.tgt and not data.src:
         data = replace(data, src=data.tgt)
     return open_corpus(data)
-
-
-def _side(corpus: "Corpus", index: int) -> Iterator[str]:
-    return (pair[index] for pair in corpus.pairs())
 
 
 def _counted(pairs: Iterator["Pair"], controls: tuple[Controls, Controls]) -> Iterator["Pair"]:
@@ -138,7 +137,8 @@ def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
         f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
     )
     for index, (name, vocabulary) in enumerate(sides):
-        words, pieces, characters, covered = _count(vocabulary, islice(_side(corpus, index), 20_000))
+        texts = (pair[index] for pair in islice(corpus.pairs(), 20_000))
+        words, pieces, characters, covered = _count(vocabulary, texts)
         yield (
             f"{name}: {100 * covered / max(characters, 1):.2f} % of characters covered by pieces,"
             f" {pieces / max(words, 1):.2f} pieces per word"
@@ -164,10 +164,3 @@ def _count(vocabulary: "Vocabulary", texts: Iterator[str]) -> tuple[int, int, in
         known = [i for i in ids if i != UNK_ID and not vocabulary.is_byte(i)]
         covered += min(sum(len(vocabulary.piece(i).replace("▁", "")) for i in known), length)
     return words, pieces, characters, covered
-
-
-def _show(tokenizer: "Tokenizer", text: str) -> None:
-    sides = {"": tokenizer.src} if tokenizer.joint else {"source ": tokenizer.src, "target ": tokenizer.tgt}
-    for name, vocabulary in sides.items():
-        print(f"{name}pieces: {' '.join(vocabulary.encode_as_pieces(text))}")
-        print(f"{name}ids:    {' '.join(map(str, vocabulary.encode(text)))}")

@@ -7,107 +7,47 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ..engine.file_guard import (
-    READS_FILE,
-    READS_RUN,
-    READS_SPEC,
-    READS_SPEC_OR_RUN,
-    READS_TOKENIZER,
-    WRITES_RUN,
-    guard_training,
-)
+from ..engine.file_guard import guard_training
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
 from ..system.reporter import Console
-from .options import Data, Debug, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
+    from ..configs import RunConfig
     from ..engine.runs.directory import RunDirectory
 
 
 def train(
-    config: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file."), READS_FILE
-    ] = None,
-    src: Src = None,
-    tgt: Tgt = None,
-    dev_src: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set."), READS_FILE
-    ] = None,
-    dev_tgt: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Target side of the validation set."), READS_FILE
-    ] = None,
-    data: Data = None,
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SPEC", help="The validation set, in the notation of --data."),
-        READS_SPEC,
-    ] = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    text: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
-        READS_FILE,
-    ] = None,
-    dev_text: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Validation text of a language model."), READS_FILE
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A directory made by tfm tokenize; without it, a vocabulary is built."),
-        READS_TOKENIZER,
-    ] = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(  # typer 0.27 takes a metavar for the name if they differ by case alone
-            "--run", metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"
-        ),
-        WRITES_RUN,
-    ] = None,
-    init_from: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning)."),
-        READS_RUN,
-    ] = None,
-    replay: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPEC|RUN",
-            help="With --init-from: mix in old data, as in --data or those of a run, so that less is forgotten.",
-        ),
-        READS_SPEC_OR_RUN,
-    ] = None,
-    max_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")] = None,
-    max_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")
-    ] = None,
-    finish_in: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|N",
-            help="End a run in this time, such as 10m, or after N updates, while it is being trained in another window,"
-            " too; its learning rate falls to zero until then.",
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights, batch order, dropout.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
-    precision: Annotated[str | None, typer.Option(metavar="NAME", help="auto, fp32 or bf16.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Make a few updates, say what all of them would take, and stop.")
-    ] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
-    ] = None,
-    debug: Debug = False,
+    config: options.Config = None,
+    src: options.Src = None,
+    tgt: options.Tgt = None,
+    dev_src: options.DevSrc = None,
+    dev_tgt: options.DevTgt = None,
+    data: options.Data = None,
+    dev: options.Dev = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    text: options.Text = None,
+    dev_text: options.DevText = None,
+    tokenizer: options.Vocabulary = None,
+    run: options.RunToTrain = None,
+    init_from: options.InitFrom = None,
+    replay: options.Replay = None,
+    max_steps: options.MaxSteps = None,
+    max_time: options.MaxTime = None,
+    finish_in: options.FinishIn = None,
+    seed: options.TrainingSeed = None,
+    device: options.TrainingDevice = None,
+    precision: options.Precision = None,
+    dry_run: options.DryRun = False,
+    set_: options.Set = None,
+    debug: options.Debug = False,
 ) -> None:
     """Train a translator, a language model or a sentence encoder; the same command continues a run that was stopped.
 
@@ -131,16 +71,16 @@ def train(
 
     if dry_run and finish_in is not None:
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
+    console = Console()
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
     names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
-    console = Console()
     settings = training_settings(
         config=config,
         run=run,
         init_from=init_from,
         data={
             **names,
-            **named_sides(src_column, tgt_column, src_language, tgt_language),
+            **options.named_sides(src_column, tgt_column, src_language, tgt_language),
             "data": data,
             "dev": dev,
             "replay": replay,
@@ -154,30 +94,32 @@ def train(
     directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
     guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
     directory.refuse_other(settings)  # now, before anything heavy is loaded
-    if dry_run:
-        with importing():
-            from ..engine.training.dry_run import dry_run as rehearse
 
-        console.say("making a few updates, to see what they take")
-        with _moved_files_explained(directory):
-            said = rehearse(settings, directory, tokenizer=tokenizer, init_from=init_from, reporter=console)
-        print("\n".join(said))
-        return
+    beginning: dict[str, Any] = {"tokenizer": tokenizer, "init_from": init_from, "reporter": console}
+    with _moved_files_explained(directory):
+        if dry_run:
+            _try(settings, directory, beginning, console)
+        else:
+            _train(settings, directory, {**beginning, "started": started, "finish_in": finish_in}, console)
+
+
+def _try(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str, Any], console: Console) -> None:
+    """Makes a few updates, and prints what all of them would take."""
     with importing():
-        from ..engine.training.train import train as train_run
+        from ..engine.training.dry_run import dry_run
 
-    with Interrupts() as interrupts, _moved_files_explained(directory):
+    console.say("making a few updates, to see what they take")
+    print("\n".join(dry_run(settings, directory, **beginning)))
+
+
+def _train(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str, Any], console: Console) -> None:
+    """Trains, and says how it ended."""
+    with importing():
+        from ..engine.training.train import train
+
+    with Interrupts() as interrupts:
         try:
-            result = train_run(
-                settings,
-                run=directory.path,
-                reporter=console,
-                interrupts=interrupts,
-                tokenizer=tokenizer,
-                init_from=init_from,
-                started=started,
-                finish_in=finish_in,
-            )
+            result = train(settings, run=directory.path, interrupts=interrupts, **beginning)
         except Interrupted as error:
             raise Interrupted(
                 f"{error}. Run the same command to continue{_command_line()}", error.signal_number

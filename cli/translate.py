@@ -1,130 +1,52 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.file_guard import READS_FILE, WRITES_FILE, Place, Writes
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, is_stream
 from ..system.reporter import Console
-from .options import (
-    BeamSize,
-    Checkpoint,
-    Debug,
-    Device,
-    GlossaryFile,
-    Json,
-    LengthPenalty,
-    NoRepeatNgramSize,
-    Repair,
-    Run,
-    Seed,
-    SrcColumn,
-    SrcLanguage,
-    Temperature,
-    TgtColumn,
-    TgtLanguage,
-    TopK,
-    TopP,
-    data_settings,
-    make_sample,
-    named_sides,
-    to_repair,
-)
+from . import options
+from .attention import attention_file, check_attention
 from .startup import importing
 
 if TYPE_CHECKING:
-    from ..data.glossary import Glossary
     from ..engine.documents.document import Document
-    from ..engine.translator import Translation, Translator
-    from .attention import AttentionFile
-
-
-def _load_glossary(path: Path | None) -> "Glossary | None":
-    if path is None:
-        return None
-    from ..data.glossary import Glossary
-
-    return Glossary.load(path)
-
-
-def _attention_file(path: Path | None, translator: "Translator") -> "AbstractContextManager[AttentionFile | None]":
-    """The file to write attention to, if it is wanted."""
-    if path is None:
-        return nullcontext()
-    from .attention import attention_file
-
-    return attention_file(path, translator)
-
-
-def _attention_places(path: Path, given: Any) -> "Iterable[Place]":
-    del given
-    from .attention import attention_places
-
-    return attention_places(path)
-
-
-WRITES_ATTENTION = Writes(_attention_places)
 
 
 def translate(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin."),
-    ] = None,
-    run: Run = None,
-    checkpoint: Checkpoint = "best",
-    input_: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="FILE",
-            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
-            ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in.",
-        ),
-        READS_FILE,
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
-    ] = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    no_repeat_ngram_size: NoRepeatNgramSize = None,
-    n_best: Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")] = 1,
-    sample: Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")] = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")] = "",
-    glossary: GlossaryFile = None,
-    repair: Repair = None,
-    attention: Annotated[
-        Path | None,
-        typer.Option(
-            "--attention",
-            metavar="FILE.jsonl",
-            help="Write what the model looked at: JSON Lines, and a folder FILE with a heat map for each line.",
-        ),
-        WRITES_ATTENTION,
-    ] = None,
-    json_: Json = False,
-    device: Device = "auto",
-    debug: Debug = False,
+    text: options.Sentences = None,
+    run: options.Run = None,
+    checkpoint: options.Checkpoint = "best",
+    input_: options.LinesOrDocument = None,
+    output: options.Translations = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    no_repeat_ngram_size: options.NoRepeatNgramSize = None,
+    n_best: options.NBest = 1,
+    sample: options.Sampling = False,
+    temperature: options.Temperature = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    prefix: options.Prefix = "",
+    glossary: options.GlossaryFile = None,
+    repair: options.Repair = None,
+    attention: options.Attention = None,
+    json_: options.Json = False,
+    device: options.Device = "auto",
+    debug: options.Debug = False,
 ) -> None:
     """Translate sentences, a file, or standard input.
 
@@ -139,7 +61,7 @@ def translate(
     del debug
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
-    from .translations import Faults, as_json, translate_document, work_of, write_file
+    from .translations import LineWriter, translate_document, work_of, write_file
 
     console = Console()
     if text and input_:
@@ -149,13 +71,11 @@ def translate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_search_flags(sample, drawing, searching, n_best, glossary)
-    sampling = make_sample(drawing, n_best) if sample else None
-    terms = _load_glossary(glossary)
+    sampling = options.make_sample(drawing, n_best) if sample else None
+    terms = options.load_glossary(glossary)
     if attention:
-        from .attention import check_attention
-
         check_attention(attention)
-    sides = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
+    sides = options.data_settings(options.named_sides(src_column, tgt_column, src_language, tgt_language))
     directory = find_run(run, console)
     sides = _with_languages_of(directory, sides) if input_ else sides
     document = _document(input_, output, sides, attention is not None, json_ or bool(prefix)) if input_ else None
@@ -171,36 +91,24 @@ def translate(
     search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
     if sampling is not None:
         search = replace(sampling, length_penalty=search.length_penalty)
-
-    def translations(texts: list[str], first_line: int) -> "list[Translation]":
-        return translator.translate(
-            texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms, repair=to_repair(repair)
-        )
+    how = {"search": search, "prefixes": prefix, "glossary": terms, "repair": options.to_repair(repair)}
+    translated = partial(translator.translate, **how)
 
     if document is not None:
         assert output is not None  # or it would not have been opened
-        translate_document(document, translations, output, console)
+        translate_document(document, translated, output, console)
         return
-
-    faults = Faults("line")
-
-    def translate_chunk(texts: list[str], first_line: int) -> list[str]:
-        found = translations(texts, first_line)
-        faults.note(found, first_line)
-        if maps is not None:
-            maps.add(texts, found, first_line)
-        return [as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
-
-    with _attention_file(attention, translator) as maps:
+    with nullcontext() if attention is None else attention_file(attention, translator) as maps:
+        lines = LineWriter(translated, maps, as_records=json_)
         # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
         if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
             work = work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)
-            too_long = write_file(translate_chunk, input_, output, work, console)
+            too_long = write_file(lines, input_, output, work, console)
         else:
             with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                too_long = write_results(translate_chunk, chunks, stream, console)
-    faults.report(console)
+                too_long = write_results(lines, chunks, stream, console)
+    lines.faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
@@ -208,11 +116,7 @@ def translate(
 def _check_search_flags(
     sample: bool, drawing: dict[str, float | None], searching: dict[str, int | None], n_best: int, glossary: Path | None
 ) -> None:
-    """Refuses flags that contradict each other, before anything heavy is loaded.
-
-    Args:
-        drawing, searching: Flags that say how to sample, and how to search; None where not given.
-    """
+    """Refuses flags of sampling and searching that contradict each other, before anything heavy is loaded."""
     drawn = [name.replace("_", "-") for name, value in drawing.items() if value is not None]
     asked = [name.replace("_", "-") for name, value in searching.items() if value is not None]
     if drawn and not sample:

@@ -16,6 +16,7 @@ from .lines import line_chunks, write_results
 if TYPE_CHECKING:
     from ..engine.documents.document import Document
     from ..engine.translator import Translation
+    from .attention import AttentionFile
 
 LONGEST = 500
 """Characters that are shown of the faults of one kind."""
@@ -24,8 +25,7 @@ LONGEST = 500
 class Faults:
     """What is wrong with translations: placeholders, numbers, terms, unknown text. Said when all is translated.
 
-    Args:
-        place: What a text is called, such as `line`.
+    `place` is what a text is called, such as `line`.
     """
 
     def __init__(self, place: str) -> None:
@@ -38,11 +38,9 @@ class Faults:
         }
 
     def note(self, translations: Sequence["Translation"], first: int, texts: Sequence[str] = ()) -> None:
-        """Looks at translations.
+        """Looks at translations; the first is of the text with the number `first`, counted from 0.
 
-        Args:
-            first: Number of the text of the first one, counted from 0.
-            texts: All texts, where they have no numbers that a person could find them by.
+        All `texts` are given where they have no numbers that a person could find them by.
         """
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
@@ -65,12 +63,11 @@ class Faults:
 
 
 def translate_document(
-    document: "Document", translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
+    document: "Document", translate: Callable[..., list["Translation"]], output: Path, console: Console
 ) -> None:
     """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
 
-    Args:
-        translate: From texts, and the number of the first of them, to translations.
+    `translate` is that of a `Translator`, and still needs the texts and the number of the first of them.
     """
     texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
     interrupted: Interrupted | None = None
@@ -78,7 +75,7 @@ def translate_document(
         bar = console.progress("translating", len(texts), "text")
         try:
             for first in range(0, len(texts), CHUNK_TEXTS):
-                found = translate(texts[first : first + CHUNK_TEXTS], first)
+                found = translate(texts[first : first + CHUNK_TEXTS], first_line=first)
                 faults.note(found, first, texts)
                 outputs += [one.text for one in found]
                 bar.update(len(outputs))
@@ -95,6 +92,23 @@ def translate_document(
     if left:
         console.warn(f"{left:,} left as they were: markup inside the text did not arrive, or nothing came out")
     faults.report(console)
+
+
+class LineWriter:
+    """From lines to the lines of the output. Notes what is wrong with translations; adds their attention to maps."""
+
+    def __init__(
+        self, translate: Callable[..., list["Translation"]], maps: "AttentionFile | None", *, as_records: bool
+    ) -> None:
+        self._translate, self._maps, self._as_records = translate, maps, as_records
+        self.faults = Faults("line")
+
+    def __call__(self, texts: list[str], first_line: int) -> list[str]:
+        found = self._translate(texts, first_line=first_line)
+        self.faults.note(found, first_line)
+        if self._maps is not None:
+            self._maps.add(texts, found, first_line)
+        return [as_json(text, one) if self._as_records else one.text for text, one in zip(texts, found, strict=True)]
 
 
 def write_file(

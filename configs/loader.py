@@ -61,11 +61,7 @@ def _no_preset(name: str, more: str = "") -> UsageError:
 
 
 def load_config(name_or_path: str) -> Tree:
-    """The settings of a preset or a YAML file: checked, defaults not filled in.
-
-    Raises:
-        UsageError: There is no such preset or file, or something is wrong inside.
-    """
+    """The settings of a preset or a YAML file: checked, defaults not filled in."""
     if name_or_path in preset_names():
         return _load_tree(preset_text(name_or_path), f"{name_or_path}.yaml")
     path = Path(name_or_path)
@@ -87,11 +83,7 @@ def _load_tree(text: str, name: str) -> Tree:
 
 
 def parse_config(tree: Tree) -> RunConfig:
-    """Fills in defaults and checks the whole.
-
-    Raises:
-        UsageError: All problems at once, each with its key.
-    """
+    """Fills in defaults and checks the whole; UsageError names all problems at once, each with its key."""
     return _validate(tree, "", {})
 
 

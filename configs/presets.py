@@ -8,17 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset as a user chooses it.
-
-    Attributes:
-        cost: Time on two CPU cores, as measured (README) or estimated.
-        result: What came of it, on sentences never seen; see README and benchmarks/ablations.md.
-    """
+    """A preset as a user chooses it."""
 
     name: str
     made_for: str
     cost: str
+    """Time on two CPU cores, as measured (README) or estimated."""
     result: str
+    """What came of it, on sentences never seen; see README and benchmarks/ablations.md."""
 
 
 _NOT_MEASURED = "not measured"

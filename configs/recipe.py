@@ -52,13 +52,14 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
     epochs_of_full_batches = updates * PIECES_PER_UPDATE / max(corpus.tgt_pieces, 1)
     epochs = epochs_of_full_batches * tokens / BATCH_TOKENS
     rate = dropout(epochs_of_full_batches)
+    size = f"{corpus.letters / 1e6:,.1f} million" if corpus.letters >= 100_000 else f"{corpus.letters:,}"
     times = "more than a hundred" if epochs > 100 else f"about {max(round(epochs), 1)}"
     return [
         Choice(
             "tokenizer",
             "vocab_size",
             pieces,
-            f"vocabulary of up to {pieces:,}: {_amount(corpus.letters)} of text, {corpus.characters:,} different ones",
+            f"vocabulary of up to {pieces:,}: {size} characters of text, {corpus.characters:,} different ones",
         ),
         Choice(
             "model", "dropout", rate, f"dropout {rate:g}: {updates:,} updates show each pair {times} times to the model"
@@ -78,10 +79,6 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
     ]
 
 
-def _amount(letters: int) -> str:
-    return f"{letters / 1e6:,.1f} million characters" if letters >= 100_000 else f"{letters:,} characters"
-
-
 def max_updates(pairs: int) -> int:
     """The largest number of updates for a number of pairs."""
     return max(100 * round(UPDATES * (max(pairs, 1) / PAIRS) ** GROWTH / 100), 400)
@@ -99,8 +96,7 @@ def _pieces_a_line(corpus: CorpusSize) -> float:
 def dropout(epochs: float) -> float:
     """More for pairs that are seen more often: 0.1 for 20 times, 0.2 for 40, 0.3 for 80, in steps of 0.05.
 
-    Args:
-        epochs: How often full batches would show a pair. Smaller batches leave dropout as it is.
+    `epochs` is how often full batches would show a pair. Smaller batches leave dropout as it is.
     """
     rate = round(0.1 * math.log2(max(epochs, 1) / FEW_EPOCHS) / 0.05) * 0.05
     return round(min(max(rate, MIN_DROPOUT), MAX_DROPOUT), 2)
@@ -138,8 +134,7 @@ _TRAINING: dict[str, Any] = {
 def fine_tuning(source: dict[str, Any], pairs: int) -> dict[str, Any]:
     """The settings with which a run goes on from another one on new pairs.
 
-    Args:
-        source: The whole settings of that run: its model, its vocabulary and its way of decoding stay.
+    `source` are all settings of that run: its model, its vocabulary and its way of decoding stay.
     """
     training = source.get("training", {})
     rates = {

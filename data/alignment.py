@@ -36,16 +36,12 @@ Scores = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Shift:
-    """Neighbouring pairs whose targets stand in another line.
-
-    Attributes:
-        first, last: Lines, counted from 0, both included.
-        offset: How many lines further down each target stands; negative: further up.
-    """
+    """Neighbouring pairs whose targets stand in another line: from `first` to `last`, both included, counted from 0."""
 
     first: int
     last: int
     offset: int
+    """How many lines further down each target stands; negative: further up."""
 
 
 class Lexicon:
@@ -62,9 +58,7 @@ class Lexicon:
     def fit(self, src: list[str], tgt: list[str], *, counted: bool) -> float:
         """How well two texts go together, from 0 to 1: of each source word its best partner.
 
-        Args:
-            counted: The two are one of the pairs that were counted. It is then left out: a word that stands nowhere
-                else would always fit.
+        A pair that was `counted` is left out: a word that stands nowhere else would always fit.
         """
         total = 0.0
         for s in src:
@@ -112,9 +106,7 @@ def first_slip(src: npt.NDArray[np.int32], tgt: npt.NDArray[np.int32]) -> int | 
     """The line, counted from 0, from which two files seem to be shifted; None if their lengths do not tell.
 
     Long sentences have long translations. So from a slip on, the lengths of the two sides fit better some lines apart.
-
-    Args:
-        src, tgt: Characters in each line of the two files, which have different numbers of lines.
+    `src` and `tgt` are characters in each line of the two files, which have different numbers of lines.
     """
     logs = [np.log1p(side.astype(np.float64)) for side in (src, tgt)]
     common = min(map(len, logs))

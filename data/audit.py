@@ -39,11 +39,7 @@ _FOREIGN_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is wrong with a pair.
-
-    Attributes:
-        row: Counted from 0.
-    """
+    """Something that is wrong with the pair of a row, counted from 0."""
 
     row: int
     kind: Kind
@@ -81,11 +77,7 @@ class Audit:
 
 
 def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
-    """Looks at every pair of a corpus.
-
-    Args:
-        others: Those of validation and test sets.
-    """
+    """Looks at every pair of a corpus; `others` are those of validation and test sets."""
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
     src_script, tgt_script = (_main_script(side) for side in ([s for s, _ in cleaned], [t for _, t in cleaned]))
     known = {clean(src) for src, _ in others} - {""}
@@ -220,10 +212,8 @@ _BROKEN = re.compile(f"(?:[\u00c2-\u00df]{_TAIL}|[\u00e0-\u00ef]{_TAIL}{{2}}|[\u
 def _mojibake(text: str, script: str) -> str | None:
     """A part of a text that is UTF-8 read as if it were Windows-1252 or Latin-1, or None.
 
-    A capital before a quotation mark can look so, too: what it would stand for must be text.
-
-    Args:
-        text: As it was read: cleaning removes some of what tells.
+    A capital before a quotation mark can look so, too: what it would stand for must be text. The text is as it was
+    read: cleaning removes some of what tells.
     """
     if text.isascii():
         return None

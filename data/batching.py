@@ -24,9 +24,11 @@ _NEIGHBOURS = 256
 """Batches of about as many tokens are looked for among this many."""
 
 
-def training_rows(pairs: Iterable[tuple[list[int], list[int]]], *, text_only: bool = False) -> list[Row]:
-    """Pairs as a model reads them; texts alone have no source, not even its eos."""
-    return [([] if text_only else [*src, EOS_ID], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
+def training_rows(pairs: Iterable[tuple[list[int], list[int]]]) -> list[Row]:
+    """Pairs as a model reads them. Where none has a source, they are texts alone: without its eos, too."""
+    pairs = list(pairs)
+    eos = [EOS_ID] if any(src for src, _ in pairs) else []
+    return [([*src, *eos], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
 
 
 def plan_epoch(
@@ -51,8 +53,7 @@ def plan_epoch(
         seed, epoch: All that the result depends on besides the lengths.
         group: Batches that are computed at the same time.
 
-    Returns:
-        Row numbers of each batch; every row is in exactly one.
+    Returns row numbers of each batch; every row is in exactly one.
     """
     rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
     order = _sorted(rng.permutation(len(src_lengths)).astype(np.uint32), src_lengths, tgt_lengths)
@@ -114,10 +115,8 @@ def _cut(order: RowNumbers, src_lengths: Ids, tgt_lengths: Ids, max_tokens: int)
 class BatchSource:
     """The endless sequence of training batches of a run.
 
-    Args:
-        seed: Decides the order of the batches and what subword dropout divides.
-        group: Batches of one update.
-        subword_dropout: Of sources and of targets. It comes after planning: a batch can exceed its budget by so much.
+    The seed decides their order and what subword dropout divides, which comes after planning: a batch can exceed its
+    budget by so much. A `group` is the batches of one update.
     """
 
     def __init__(
@@ -129,11 +128,8 @@ class BatchSource:
         group: int = 1,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
     ) -> None:
-        self._store = store
-        self._max_tokens = max_tokens
-        self._seed = seed
-        self._group = group
-        self._subword_dropout = subword_dropout
+        self._store, self._subword_dropout = store, subword_dropout
+        self._max_tokens, self._seed, self._group = max_tokens, seed, group
         self._epoch = -1
         self._plan: list[RowNumbers] = []
 
@@ -165,5 +161,4 @@ class BatchSource:
             sides = zip(*(self._store[number] for number in numbers), strict=True)
             src, tgt = (dropout(ids, rng) for dropout, ids in zip(self._subword_dropout, sides, strict=True))
             pairs = list(zip(src, tgt, strict=True))[chosen]
-        text_only = self._store.report.text_only
-        return training_rows(((src.tolist(), tgt.tolist()) for src, tgt in pairs), text_only=text_only)
+        return training_rows((src.tolist(), tgt.tolist()) for src, tgt in pairs)

@@ -10,22 +10,13 @@ from typing import Generic, TypeVar
 
 from ..system.errors import UsageError
 from ..system.files import sha256_bytes
+from .cleaning import clean
 from .config import DataConfig
 from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, refuse_known_format, suffix_of
-from .formats.format import Corpus, Format, Pair, same_language
+from .formats.format import Corpus as Corpus
+from .formats.format import Format, same_language
+from .formats.format import Pair as Pair
 from .formats.text import TOY_LANGUAGE, open_text, open_two_files
-
-__all__ = [
-    "Corpus",
-    "Pair",
-    "dev_corpus",
-    "first_pairs",
-    "join_corpora",
-    "mix",
-    "open_corpus",
-    "open_spec",
-    "replay_corpus",
-]
 
 MIXED_IN = 10_000
 """At least this many older pairs are mixed in."""
@@ -34,11 +25,7 @@ MAX_TIMES = 1_000
 
 
 def open_corpus(config: DataConfig) -> Corpus:
-    """The corpus named by `src`/`tgt`, by `data` or by `text`.
-
-    Raises:
-        UsageError: None is given, or two of them, or the two lists of files do not match.
-    """
+    """The corpus named by `src`/`tgt`, by `data` or by `text`; UsageError if none is given, or two of them."""
     if config.text:
         if config.src or config.tgt or config.data:
             raise UsageError(
@@ -80,12 +67,20 @@ def replay_corpus(config: DataConfig) -> Corpus | None:
     return join_corpora(parts) if parts else None
 
 
+def usable_pairs(corpus: Corpus) -> list[Pair]:
+    """The pairs with text on both sides; of texts alone, which have no sources, those that are not blank."""
+    return [(src, tgt) for src, tgt in corpus.pairs() if (corpus.text_only or clean(src)) and clean(tgt)]
+
+
+def dev_flags(corpus: Corpus) -> str:
+    """The flags that name a validation set of this kind."""
+    return "--dev-text" if corpus.text_only else "--dev-src and --dev-tgt, or --dev"
+
+
 def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
     """Two corpora as one: a third of it the newer one, as often as fits, and two thirds a sample of the older one.
 
-    Args:
-        new: Each pair is in the mixture, several times if there are few.
-        old: Of it, `MIXED_IN` pairs at random, or twice as many as there are new ones if these are more.
+    The sample has `MIXED_IN` pairs, or twice as many as there are new ones if these are more.
     """
     count = new.count()
     sample = _sampled(old, max(MIXED_IN, 2 * count), seed)

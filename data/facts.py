@@ -37,11 +37,8 @@ _GROUPS = re.compile(r"(\D)")
 _HAN = {str(value): signs for value, signs in enumerate(["〇零", "一", "二两兩", *"三四五六七八九十"])}
 """Small numbers as Chinese and Japanese may write them."""
 
-
 LOOKED_AT = 2_000
 """This many pairs are compared, from all over a corpus."""
-
-
 FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
 """A side with fewer says too little."""
 CLEARLY = 1.5
@@ -50,24 +47,15 @@ CLEARLY = 1.5
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What a sample of training pairs is like. A checkpoint keeps it.
-
-    Attributes:
-        loops: How many of their targets say the same several times in a row, see `says_in_a_row`.
-        limit: Of `is_loop`: so that hardly any of the targets is a loop.
-        letterless: How many of their sources have no letters.
-        unchanged: How many of these have the same text as target.
-        numbered: How many of their sources have numbers.
-        same_numbers: How many of these have targets with the same numbers.
-    """
+    """What a sample of training pairs is like. A checkpoint keeps it."""
 
     pairs: int = 0
-    loops: int = 0
-    limit: int = USUAL_LIMIT
-    letterless: int = 0
-    unchanged: int = 0
-    numbered: int = 0
-    same_numbers: int = 0
+    loops: int = 0  # targets that say the same several times in a row, see `says_in_a_row`
+    limit: int = USUAL_LIMIT  # of `is_loop`: so that hardly any of the targets is a loop
+    letterless: int = 0  # sources without letters
+    unchanged: int = 0  # of these, those with the same text as target
+    numbered: int = 0  # sources with numbers
+    same_numbers: int = 0  # of these, those whose targets have the same numbers
 
     @property
     def loops_are_faults(self) -> bool:
@@ -92,11 +80,7 @@ class CorpusFacts:
 
 
 def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> CorpusFacts:
-    """Counts what pairs are like.
-
-    Args:
-        placeholder_kinds: Placeholders whose letters do not count as letters.
-    """
+    """Counts what pairs are like. The letters of placeholders of these kinds do not count as letters."""
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
     numbered = [pair for pair in pairs if numbers(pair[0])]
     return CorpusFacts(
@@ -121,8 +105,7 @@ def _limit(times: list[int]) -> int:
 def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
     """Whether a text repeats itself, more often than its source does: `very, very, very` may be right.
 
-    Args:
-        limit: Three words in a row that stand so often anywhere in the text are a loop, too.
+    Three words in a row that stand `limit` times anywhere in the text are a loop, too.
     """
     return says_in_a_row(text, source) or words_again(text, source) >= limit
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..system.errors import DataError
 from ..system.files import replace_file, sha256_bytes
 from .cleaning import clean
-from .corpus import Corpus, Pair
+from .corpus import Corpus, Pair, dev_flags
 
 HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
 FEW = 20
@@ -63,7 +63,7 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
 
 def _few(corpus: Corpus, split: "_Split") -> tuple[str, ...]:
     """What there is to say of a validation set of few sentences."""
-    different = len({clean(pair[1 if corpus.text_only else 0]) for pair in split.pairs})
+    different = len({clean(pair[_side(corpus)]) for pair in split.pairs})
     if different >= min(FEW, len(split.pairs)):
         return ()
     return (
@@ -87,9 +87,14 @@ class _Split:
     pairs: list[Pair]
 
 
+def _side(corpus: Corpus) -> int:
+    """The side by which rows are told apart: the sources; of texts alone, which have none, the texts."""
+    return 0 if corpus.unit == "pair" else 1
+
+
 def _split(corpus: Corpus, seed: int) -> _Split:
     """Ranks the rows by a hash of their sources. One reading: the pairs of the lowest ranks so far are kept aside."""
-    salt, side = zlib.crc32(f"{seed}\t".encode()), 1 if corpus.text_only else 0
+    salt, side = zlib.crc32(f"{seed}\t".encode()), _side(corpus)
     row_ranks, near, bound = array("I"), dict[int, Pair](), _LAST
     for row, pair in enumerate(corpus.pairs()):
         text = clean(pair[side])
@@ -110,9 +115,8 @@ def _split(corpus: Corpus, seed: int) -> _Split:
         if not held.any() and usable > 1 and (ranks < _LAST).any():  # of blank lines others tell
             raise DataError(
                 f"{corpus.name} has {usable:,} {corpus.unit}s, but only {len(np.unique(ranks)):,} different"
-                f" {'texts' if corpus.text_only else 'sources'}, each of them too often to hold out 5 % of the"
-                f" {corpus.unit}s for validation; name a validation set with"
-                f" {'--dev-text' if corpus.text_only else '--dev-src and --dev-tgt, or --dev'}"
+                f" {('sources', 'texts')[side]}, each of them too often to hold out 5 % of the"
+                f" {corpus.unit}s for validation; name a validation set with {dev_flags(corpus)}"
             )
     rows = np.flatnonzero(held).tolist()
     chosen_by_size = threshold == _CHOSEN  # then the corpus, which repeats itself, is read once more

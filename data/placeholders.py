@@ -144,14 +144,11 @@ def mask(text: str, kinds: Collection[str]) -> Masked:
 
 @dataclass(frozen=True)
 class PlaceholderRule:
-    """What becomes of each kind of placeholders, by what the training pairs do with it.
-
-    Attributes:
-        pairs: For each kind, how many pairs have it in the source, and how many of them carry it through: the target
-            has the same ones, each as often. A kind that no pair has may be left out.
-    """
+    """What becomes of each kind of placeholders, by what the training pairs do with it."""
 
     pairs: Mapping[str, tuple[int, int]]
+    """For each kind, how many pairs have it in the source, and how many of them carry it through: the target has the
+    same ones, each as often. A kind that no pair has may be left out."""
 
     @cached_property
     def carried(self) -> frozenset[str]:
@@ -197,17 +194,12 @@ class PlaceholderCount:
 
 @dataclass(frozen=True)
 class Differences:
-    """How the placeholders of a translation differ from those of its source.
-
-    Attributes:
-        lost: Those that it should have, and has not.
-        added: Those that it has, and should not.
-        glued: Those that touch a letter, and touch none in the source.
-    """
+    """How the placeholders of a translation differ from those of its source."""
 
     lost: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     glued: tuple[str, ...] = ()
+    """Those that touch a letter, and touch none in the source."""
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.added or self.glued)

@@ -40,10 +40,9 @@ _DIVIDED = 0.1
 
 
 def check_texts(texts: Sequence[object], name: str = "texts") -> None:
-    """Refuses what is no sequence of strings: a table's empty cells are None or nan, for example.
+    """Refuses what is no sequence of strings: one text, an iterator, a table's empty cells, which are None or nan.
 
-    Raises:
-        TypeError: One of them is no string, which is named by its position from 0; or one text came, or an iterator.
+    The TypeError names the first by its position from 0.
     """
     if isinstance(texts, str):  # it is a sequence of strings, too: of its letters
         raise TypeError(f"give a list of texts, not one text: [{texts[:20]!r}{' ..' if len(texts) > 20 else ''}]")
@@ -58,9 +57,8 @@ def check_texts(texts: Sequence[object], name: str = "texts") -> None:
 def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> tuple[list[str], bool]:
     """Splits a text into as few parts of at most `max_tokens` as its sentence ends allow.
 
-    Returns:
-        The parts in order, and whether a single sentence had to be cut: between words, else between characters, and
-        inside what a reader takes for one character only where that does not fit.
+    Returns the parts in order, and whether a single sentence had to be cut: between words, else between characters, and
+    inside what a reader takes for one character only where that does not fit.
     """
     parts: list[str] = []
     cut = False

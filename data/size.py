@@ -13,12 +13,10 @@ LETTERS_PER_PIECE = 4
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Pairs and text of a corpus.
+    """Pairs with text on both sides, and text of a corpus.
 
-    Attributes:
-        pairs: How many with text on both sides.
-        src_letters, tgt_letters: Characters, a wide one counted as `WIDE_LETTERS`; spaces count, line ends do not.
-        characters: Different ones, of both sides.
+    Letters are characters, a wide one counted as `WIDE_LETTERS`; spaces count, line ends do not. `characters` are
+    different ones, of both sides.
     """
 
     pairs: int

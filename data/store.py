@@ -85,22 +85,18 @@ def _counted(counts: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which pairs a store takes.
-
-    Args:
-        max_tokens: Longest side, in pieces, before `</s>` is added.
-        max_length_ratio: A side may have this many times the other's pieces, plus 5.
-    """
+    """Which pairs a store takes."""
 
     max_tokens: int
+    """Longest side, in pieces, before `</s>` is added."""
     max_length_ratio: float
+    """A side may have this many times the other's pieces, plus 5."""
 
 
 class TokenStore:
     """Random access to the pairs of one store. Rows are views into the mapped file; only lengths are in memory.
 
-    Attributes:
-        src_lengths, tgt_lengths: Pieces of every row, int32, shape (N,).
+    `src_lengths` and `tgt_lengths` are pieces of every row, int32, shape (N,).
     """
 
     def __init__(self, directory: Path) -> None:
@@ -161,11 +157,8 @@ def build_store(
 ) -> TokenStore:
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
-    Args:
-        dev_pairs: Pairs of the validation set, for the count of leaks.
-
-    Raises:
-        DataError: Nothing usable in the corpus, or more than half of it empty.
+    The pairs of the validation set are for the count of leaks. DataError if nothing in the corpus is usable, or more
+    than half of it is empty.
     """
     filter_ = _Filter(corpus, limits, dev_pairs)
     with (
@@ -173,27 +166,20 @@ def build_store(
         closing(encode_pairs(corpus.pairs(), tokenizer, processes=processes)) as encoded,
     ):
         try:
-            with (
-                pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink,
-                pa.ipc.new_file(sink, _SCHEMA) as writer,
-            ):
+            with pa.OSFile(os.fsencode(staged / _TABLE), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
                 for block in _blocks(filter_.kept(chunk, on_read) for chunk in encoded):
                     writer.write_batch(block)
         except OSError as error:
-            raise _arrow_fault(directory, error) from error
+            if error.errno is not None:
+                raise fault("write", directory, error) from error
+            # Arrow often gives no error number, but a text of its own.
+            raise EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}") from error
         report = filter_.whole_report()
         facts = filter_.facts(tokenizer.placeholders.expected)
         record = {"sha256": sha256_file(staged / _TABLE), "corpus": corpus.name}
         record |= {"report": asdict(report), "facts": asdict(facts)}
         write_file(staged / _REPORT, json_bytes(sealed(record)))
     return TokenStore(directory)
-
-
-def _arrow_fault(directory: Path, error: OSError) -> Exception:
-    """Arrow raises OSError with its own text and, often, without an error number."""
-    if error.errno is not None:
-        return fault("write", directory, error)
-    return EnvironmentFault(f"cannot write {directory}: {error}, {free_space(directory)}")
 
 
 class _Filter:
@@ -240,11 +226,7 @@ class _Filter:
             self._report.controls += sum(count_controls(one.encode("utf-8", "surrogatepass")) for one in pair)
 
     def whole_report(self) -> FilterReport:
-        """What became of all pairs, now that all have been read.
-
-        Raises:
-            DataError: There is nothing to train on, or the files are not those that were meant.
-        """
+        """What became of all pairs; DataError if there is nothing to train on, or the files look like wrong ones."""
         corpus, report = self._corpus, self._report
         if not report.kept:
             raise DataError(f"{corpus.name} has no usable {corpus.unit}: {report}")

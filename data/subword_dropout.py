@@ -13,12 +13,9 @@ from .tokenizer import UNK_ID, Vocabulary
 
 
 class SubwordDropout:
-    """Replaces pieces by two shorter ones that spell the same.
+    """Replaces pieces by two shorter ones that spell the same, each with probability `rate`, in any possible way.
 
-    Args:
-        vocabulary: Pieces that can be spelt by two others of it are divided, in any of the ways that there are.
-        rate: Probability with which each of them is.
-        max_pieces: Rows that would become longer than this stay as they are.
+    Rows that would become longer than `max_pieces` stay as they are.
     """
 
     def __init__(self, vocabulary: Vocabulary, rate: float, max_pieces: int) -> None:

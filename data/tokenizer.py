@@ -59,22 +59,14 @@ def _unescape(text: str) -> str:
 
 
 class Vocabulary:
-    """One SentencePiece model.
-
-    Raises:
-        ModelError: The bytes are not a SentencePiece model made by tfm.
-    """
+    """One SentencePiece model; ModelError for bytes that are none made by tfm."""
 
     def __init__(self, model: bytes) -> None:
         self.model = model
         try:
             self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]
-            ids = [
-                self._processor.pad_id(),
-                self._processor.unk_id(),
-                self._processor.bos_id(),
-                self._processor.eos_id(),
-            ]
+            found = self._processor
+            ids = [found.pad_id(), found.unk_id(), found.bos_id(), found.eos_id()]
         except (RuntimeError, TypeError) as error:
             raise ModelError(f"damaged SentencePiece model: {error}") from error
         if ids != [PAD_ID, UNK_ID, BOS_ID, EOS_ID]:
@@ -184,10 +176,9 @@ class Tokenizer:
         return masked.text, masked.mask(clean(tgt))
 
     def unknown(self, text: str) -> tuple[tuple[str, ...], float]:
-        """What of a source the vocabulary does not know, each once, and the share of the characters that it is.
+        """What of a masked source the vocabulary does not know, each once, and the share of the characters that it is.
 
-        Args:
-            text: Masked. It is looked at character by character, for a word vocabulary word by word.
+        It is looked at character by character, for a word vocabulary word by word.
         """
         known = self.src.texts if self.type == "word" else self.src.characters
         units = text.split() if self.type == "word" else text.replace(" ", "")

@@ -87,7 +87,7 @@ def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, l
         if config.placeholders:
             count.add(*pair)
         for side, reservoir in enumerate((reservoirs[0], reservoirs[-1])):
-            if _is_usable(pair[side]):
+            if pair[side] and len(escape(pair[side]).encode()) <= _MAX_SENTENCE_BYTES:
                 reservoir.add((pair, side))
     rule = count.rule()
 
@@ -96,11 +96,6 @@ def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, l
         return source.mask(pair[1]) if side else source.text
 
     return {name: [masked(*entry) for entry in reservoir.kept] for name, reservoir in samples.items()}, rule
-
-
-def _is_usable(line: str) -> bool:
-    """Whether SentencePiece would take a line."""
-    return bool(line) and len(escape(line).encode()) <= _MAX_SENTENCE_BYTES
 
 
 def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:

@@ -24,11 +24,7 @@ MOST_SECONDS = 30.0
 
 
 def try_vocabulary(model: bytes, path: Path) -> None:
-    """Lets a child process open a vocabulary, if it is not known to be harmless.
-
-    Raises:
-        ModelError: The child refused it, crashed or took too long.
-    """
+    """Lets a child process open a vocabulary that is not known to be harmless; ModelError if that goes wrong."""
     if _is_known(_mark(model)):
         return
     from ..system.processes import Child  # nobody whose vocabulary is known waits for this

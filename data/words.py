@@ -65,11 +65,7 @@ def is_unspaced(term: str) -> bool:
 
 
 def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[str]:
-    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
-
-    Args:
-        is_term: Whether this is a term, as it stands there.
-    """
+    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first."""
     ends = [match.start() for match in _END.finditer(text)]
     spans = [
         (start, end)

@@ -15,18 +15,16 @@ from .translator import Translation, Translator
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The attention of one translation.
+    """The attention of one translation: a row for each of T pieces of the output, a column for each of S of the source.
 
-    Attributes:
-        source: Pieces of the source, `</s>` included: S columns.
-        output: Pieces of the output, `</s>` included: T rows.
-        weights: Module name to (H, T, S). In an encoder-decoder the rows of cross-attention, which sum to 1; in a
-            decoder-only model the part of each row that falls on the source.
+    `</s>` is one of both.
     """
 
     source: list[str]
     output: list[str]
     weights: dict[str, Tensor]
+    """Module name to (H, T, S). In an encoder-decoder the rows of cross-attention, which sum to 1; in a decoder-only
+    model the part of each row that falls on the source."""
 
 
 @torch.inference_mode()

@@ -15,8 +15,7 @@ from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
-from .runs.directory import RunDirectory, refuse_two_tokenizers
-from .runs.find import RUNS
+from .runs.directory import RUNS, RunDirectory, refuse_two_tokenizers
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
 if TYPE_CHECKING:
@@ -81,12 +80,18 @@ def training_settings(
     source = None if init_from is None else _settings_of(init_from)
 
     base, corpus = _base(config, run, flags["data"] if data else None, source, say)
-    choices = [] if corpus is None else _choices(corpus, flags["training"].get("max_steps"))
+    choices: list[Choice] = []
+    if corpus is not None:
+        from ..configs.recipe import recipe
+        from ..data.size import measure
+
+        choices = recipe(measure(corpus), flags["training"].get("max_steps"))
     tree = reduce(merge, ({one.section: {one.key: one.value}} for one in choices), base)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
-    if source is not None:
-        tree = merge(tree, _sizes_of(source))
+    if source is not None:  # its model and vocabulary; dropout is left out: the new training decides it
+        sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
+        tree = merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
     tree = merge(tree, _one_length(tree.get("training", {}), flags["training"]))
     settings = parse_config(merge(tree, flags))
 
@@ -105,9 +110,7 @@ def _base(
 ) -> tuple[Section, Corpus | None]:
     """The lowest layer: the first rule that applies gives it. The corpus comes with it where the recipe is to follow.
 
-    Args:
-        data: The section `data` of the flags; None if no flag names data.
-        source: The settings of the run to start from, if there is one.
+    `data` are the flags that name data; `source` the settings of the run to start from.
     """
     if config is not None:
         return load_config(config), None
@@ -146,25 +149,11 @@ def _base(
     return load_config(name), corpus if name == BY_RECIPE else None
 
 
-def _choices(corpus: Corpus, max_steps: int | None) -> "list[Choice]":
-    """What follows from the size of a small corpus."""
-    from ..configs.recipe import recipe
-    from ..data.size import measure
-
-    return recipe(measure(corpus), max_steps)
-
-
 def _settings_of(init_from: Path) -> Section:
     run = RunDirectory(init_from)
     if not run.has_begun:
         raise ModelError(f"{init_from} is not a run: it has no config.yaml")
     return run.settings()
-
-
-def _sizes_of(source: Section) -> Section:
-    """The model and the vocabulary to start from. Dropout is left out: the new training decides it."""
-    sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
-    return {"model": sizes, "tokenizer": source.get("tokenizer", {})}
 
 
 def _one_length(training: Section, flags: Section) -> Section:

@@ -1,13 +1,12 @@
 """What a run directory holds, for `tfm info`."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..seq2seq.model.config import unknown
 from ..seq2seq.training.progress import Progress
 from ..system.errors import ModelError
 from .exportable import why_not_exportable
-from .runs.checkpoint import ModelDescription, Purpose, checkpoint_step, read_description, read_state
+from .runs.checkpoint import Purpose, checkpoint_step, read_description, read_state
 from .runs.directory import RunDirectory, best_checkpoint
 from .runs.verdict import verdict
 from .runs.weights import count_parameters, described_model
@@ -15,11 +14,7 @@ from .training.setup import describe_setup
 
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
-    """Model, vocabulary, checkpoints and scores of a run.
-
-    Raises:
-        ModelError: The directory holds no checkpoint, or none that is sound.
-    """
+    """Model, vocabulary, checkpoints and scores of a run; ModelError if no checkpoint in it is sound."""
     checkpoints = {path: run.examine(path) for path in run.checkpoints()}
     sound = [path for path, reason in checkpoints.items() if not reason]
     if not sound:
@@ -31,6 +26,10 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
     config = description.model_config()
     obstacles = why_not_exportable(config, vocab_size=max(description.src_vocab_size, description.tgt_vocab_size))
+    found: list[str] = []
+    if run.has_begun:
+        found = verdict(run.metrics.records(), run.configuration().training, progress, state.get("max_steps"))
+    kinds, translates = ", ".join(sorted(tokenizer.carried)) or "none", description.purpose == "translator"
     sizes = {
         "src_vocab_size": description.src_vocab_size,
         "tgt_vocab_size": description.tgt_vocab_size,
@@ -39,13 +38,13 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     return {
         "run": str(run),
         "made by": f"tfm {description.tfm_version}",
-        "machine": f"{description.purpose} ({config.architecture})",
+        "architecture": f"{description.purpose} ({config.architecture})",
         "parameters": count_parameters(described_model(description)),
         "model": description.model,
         "vocabulary": {"type": tokenizer.type, **sizes, "sha256": tokenizer.sha256[:12]},
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
-        "repair": _repair(description, tokenizer.carried) if description.purpose == "translator" else None,
+        "repair": f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}" if translates else None,
         "export": f"not possible: {'; '.join(obstacles)}" if obstacles else "ctranslate2",
         "training": {
             "step": progress.step,
@@ -65,22 +64,9 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             }
             for path, reason in checkpoints.items()
         ],
-        "verdict": _verdict(run, progress, state.get("max_steps")),
+        "verdict": found,
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
-
-
-def _repair(description: ModelDescription, carried: Iterable[str]) -> str:
-    """What is searched for once more, and why."""
-    kinds = ", ".join(sorted(carried)) or "none"
-    return f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}"
-
-
-def _verdict(run: RunDirectory, progress: Progress, max_steps: int | None) -> list[str]:
-    """How good a run is and what would help, as of a checkpoint."""
-    if not run.has_begun:
-        return []
-    return verdict(run.metrics.records(), run.configuration().training, progress, max_steps)
 
 
 def _counted(purpose: Purpose) -> str:

@@ -18,24 +18,14 @@ from ..system.errors import UsageError
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux tells a container how many bytes it may use."""
 _TELL_MALLOC = "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"
-
-
+MAX_THREADS = 8
+"""Python itself runs on one thread at a time; more threads than these would mostly wait for it."""
 Item = TypeVar("Item")
-
-
 Result = TypeVar("Result")
 
 
-MAX_THREADS = 8
-"""Python itself runs on one thread at a time; more threads than these would mostly wait for it."""
-
-
 def pick_device(name: str = "auto") -> torch.device:
-    """The device that `--device` names; `auto` takes CUDA, then Apple's MPS, then the CPU.
-
-    Raises:
-        UsageError: The device is not there.
-    """
+    """The device that `--device` names, if it is there; `auto` takes CUDA, then Apple's MPS, then the CPU."""
     available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
     if name == "auto":
         name = next(device for device, present in available.items() if present())
@@ -47,11 +37,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def own_device(name: str) -> torch.device:
-    """The device of this rank: of several GPUs in a machine, the one that torchrun gave it.
-
-    Raises:
-        UsageError: There are fewer GPUs than ranks.
-    """
+    """The device of this rank: of several GPUs in a machine, the one that torchrun gave it."""
     if name != "cuda":
         return torch.device(name)
     index, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
@@ -152,11 +138,8 @@ class Stopped(Exception):
 def by_length(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Batches of items of similar length, as their positions.
 
-    The longest come first, so that the largest batch meets the memory limit at once.
-
-    Args:
-        lengths: Of each item, without eos.
-        max_tokens: Most positions of a batch, eos and padding included; one item may have more.
+    The longest come first, so that the largest batch meets the memory limit at once. Lengths are without eos;
+    `max_tokens` are most positions of a batch, eos and padding included. One item may have more.
     """
     batches: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
@@ -176,11 +159,8 @@ def in_batches(
     """Applies a function to items, batch by batch, see `on_device`; a batch that memory is too small for, in halves.
 
     Args:
-        function: Takes items and a check, see `on_all_cores`; gives a result for each item.
+        function: Takes items and a check, see `on_all_cores`; gives a result for each item, in order.
         batches: Positions of the items; each is in one batch.
-
-    Returns:
-        The results, in the order of the items.
     """
 
     def work(batch: Sequence[int], check: Callable[[], None]) -> list[Result]:
@@ -213,10 +193,7 @@ def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: 
     Args:
         function: Takes an item and a check, which is to be called now and then and raises `Stopped` when the result is
             not needed any more.
-        items: In the order in which to begin with them.
-
-    Returns:
-        The results, in the order of the items.
+        items: In the order in which to begin with them; the results are in this order, too.
 
     Raises:
         BaseException: What a call has raised (of several, the first item's), or an interrupt; the other calls end at

@@ -5,16 +5,7 @@ from typing import Literal, get_args
 
 from ..seq2seq.model.config import ModelConfig
 
-QUANTIZATIONS = (
-    "float32",
-    "float16",
-    "bfloat16",
-    "int16",
-    "int8",
-    "int8_float32",
-    "int8_float16",
-    "int8_bfloat16",
-)
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 """How weights may be stored; `int8_float16` is int8 with the rest in half precision. `float32` changes nothing."""
 
 Weights = Literal["int8", "float16", "float32"]
@@ -34,10 +25,8 @@ def why_not_exportable(config: ModelConfig, *, vocab_size: int = 1) -> list[str]
     """The reasons why a model cannot be exported to CTranslate2; empty for every encoder-decoder of usual size.
 
     Every other choice of `ModelConfig` has its equivalent: no positions are a table of zeros, and heads whose d_k and
-    d_v differ are filled up with zeros. What remains are the sizes that the file format can write.
-
-    Args:
-        vocab_size: The size of the larger vocabulary.
+    d_v differ are filled up with zeros. What remains are the sizes that the file format can write; `vocab_size` is
+    that of the larger vocabulary.
     """
     reasons: list[str] = []
     if config.architecture != "encoder_decoder":

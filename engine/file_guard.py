@@ -20,21 +20,19 @@ from ..system.files import PARTIAL, is_stream, unfinished
 
 if TYPE_CHECKING:
     from ..data.config import DataConfig
+    from .runs.directory import RunDirectory
 
 EVERYTHING = "**"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A file, or a folder with files in it; it need not be there.
-
-    Attributes:
-        inside: Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any
-            depth and the folder itself, or none.
-    """
+    """A file, or a folder with files in it; it need not be there."""
 
     path: Path
     inside: str = ""
+    """Which files of a folder are meant: those right in it whose name fits a pattern, `EVERYTHING` at any depth and the
+    folder itself, or none."""
 
 
 Given = Mapping[str, Any]
@@ -43,26 +41,20 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reads:
-    """Marks an option whose value names something that the command reads.
-
-    Attributes:
-        places: From one value to the files meant.
-        default: What stands for a value that is not given.
-    """
+    """Marks an option whose value names something that the command reads."""
 
     places: Callable[[Any], Iterable[Place]]
+    """From one value to the files meant."""
     default: Callable[[], Any] = lambda: None
+    """What stands for a value that is not given."""
 
 
 @dataclass(frozen=True)
 class Writes:
-    """Marks an option whose value names something that the command writes.
-
-    Attributes:
-        places: From the value and all other options to the files that are written or replaced.
-    """
+    """Marks an option whose value names something that the command writes."""
 
     places: Callable[[Path, Given], Iterable[Place]]
+    """From the value and all other options to the files that are written or replaced."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +64,12 @@ class _Option:
     name: str
     flag: str
     mark: Reads | Writes
+
+
+def _run(path: Path | str) -> "RunDirectory":
+    from .runs.directory import RunDirectory
+
+    return RunDirectory(path)
 
 
 def _of_file(path: Path | str) -> Iterator[Place]:
@@ -86,30 +84,16 @@ def _of_spec(spec: str) -> Iterator[Place]:
         yield Place(path, EVERYTHING)
 
 
-def _of_tokenizer(directory: Path) -> Iterator[Place]:
-    return (Place(path) for path in directory.glob("*"))
-
-
 def _of_run(path: Path | str) -> Iterator[Place]:
-    from .runs.directory import RunDirectory
-
-    run = RunDirectory(path)
+    run = _run(path)
     yield from (Place(file) for file in (run.path, *run.files))
     yield from (Place(folder, EVERYTHING) for folder in run.folders)
 
 
 def _of_data_of_run(path: Path) -> Iterator[Place]:
-    from .runs.directory import RunDirectory
-
     with suppress(TfmError):  # no run, which the command says in its own words
-        for key, names in RunDirectory(path).data_files().items():
+        for key, names in _run(path).data_files().items():
             yield from (place for name in names for place in DATA[key].places(name))
-
-
-def _of_spec_or_run(spec: str) -> Iterator[Place]:
-    from .runs.directory import RunDirectory
-
-    return _of_run(spec) if RunDirectory(spec).has_begun else _of_spec(spec)
 
 
 def _only_run() -> Path | None:
@@ -124,16 +108,13 @@ def file_places(path: Path) -> list[Place]:
     return [Place(one) for one in (path, *unfinished(path))]
 
 
-def _written_folder(path: Path, given: Given) -> Iterator[Place]:
-    del given
-    return (Place(one, EVERYTHING) for one in (path, *unfinished(Path(os.path.realpath(path)))))
+def _folder_places(path: Path) -> list[Place]:
+    return [Place(one, EVERYTHING) for one in (path, *unfinished(Path(os.path.realpath(path))))]
 
 
 def _written_run(path: Path, given: Given) -> Iterator[Place]:
     """A vocabulary that the run has already is read, and stays; so does the configuration of one that goes on."""
-    from .runs.directory import RunDirectory
-
-    run, kept, config = RunDirectory(path), given.get("tokenizer"), given.get("config")
+    run, kept, config = _run(path), given.get("tokenizer"), given.get("config")
     own_config = _key(Path(config)) if config is not None and run.checkpoints() else None
     for file in run.files:
         if own_config is None or _key(file) != own_config:
@@ -146,13 +127,13 @@ def _written_run(path: Path, given: Given) -> Iterator[Place]:
 
 READS_FILE = Reads(_of_file)
 READS_SPEC = Reads(_of_spec)
-READS_TOKENIZER = Reads(_of_tokenizer)
+READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
 READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
-READS_SPEC_OR_RUN = Reads(_of_spec_or_run)
+READS_SPEC_OR_RUN = Reads(lambda spec: _of_run(spec) if _run(spec).has_begun else _of_spec(spec))
 WRITES_FILE = Writes(lambda path, given: file_places(path))
-WRITES_FOLDER = Writes(_written_folder)
+WRITES_FOLDER = Writes(lambda path, given: _folder_places(path))
 WRITES_RUN = Writes(_written_run)
 
 DATA: Mapping[str, Reads] = {
@@ -228,10 +209,14 @@ def _refuse_overwriting(options: Sequence[_Option], given: Given) -> None:
     held = [(use, _keys_in(use.place)) for use in read]
     for number, write in enumerate(written):
         for use, keys in held:
-            if _keys_of(write.place) & keys or _share_a_folder(write.place, use.place):
+            if _meet(use.place, keys, write.place):
                 raise UsageError(f"{write.named} would overwrite {use.place.path}, which {use.flag} reads; {write.fix}")
         for other in written[:number]:
-            if other.flag != write.flag and not _are_one_stream(other, write) and _meet(other.place, write.place):
+            if (
+                other.flag != write.flag
+                and not _are_one_stream(other, write)
+                and _meet(other.place, _keys_of(other.place), write.place)
+            ):
                 raise UsageError(f"{other.named} and {write.named} would overwrite each other; {other.fix}")
 
 
@@ -305,12 +290,9 @@ def _keys_in(place: Place) -> set[Key]:
     return _keys_of(place) | {key for path in inside if (key := _key(path)) is not None}
 
 
-def _meet(one: Place, other: Place) -> bool:
-    return bool(_keys_of(one) & _keys_of(other)) or _share_a_folder(one, other)
-
-
-def _share_a_folder(one: Place, other: Place) -> bool:
-    return _is_within(one.path, other) or _is_within(other.path, one)
+def _meet(one: Place, keys: set[Key], other: Place) -> bool:
+    """Whether two places, the first of which has these keys, have a file in common."""
+    return bool(keys & _keys_of(other)) or _is_within(one.path, other) or _is_within(other.path, one)
 
 
 def _is_within(path: Path, folder: Place) -> bool:

@@ -11,15 +11,12 @@ from typing import IO, Any
 
 @dataclass(frozen=True)
 class Compression:
-    """One way to compress a file.
-
-    Attributes:
-        write: From an open file to a stream whose content is compressed into it. The same content gives the same file.
-    """
+    """One way to compress a file."""
 
     magic: bytes
     read: Callable[[IO[bytes]], IO[bytes]]
     write: Callable[[IO[bytes]], IO[bytes]]
+    """From an open file to a stream whose content is compressed into it. The same content gives the same file."""
 
 
 def _read_zstd(file: IO[bytes]) -> IO[bytes]:

@@ -59,13 +59,8 @@ def fault(action: str, path: Path, error: OSError) -> EnvironmentFault | ClosedP
 
 def free_space(path: Path) -> str:
     """What is free where a file or directory lies, or is to lie, such as `12.5 MB free`."""
-    return f"{shutil.disk_usage(_existing_parent(path)).free / 1e6:.1f} MB free"
-
-
-def _existing_parent(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path
+    there = next((one for one in (path, *path.parents) if one.exists()), path)
+    return f"{shutil.disk_usage(there).free / 1e6:.1f} MB free"
 
 
 def make_directory(path: Path) -> None:
@@ -107,11 +102,7 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one step: afterwards it holds all of the old content or all of the new.
-
-    Raises:
-        EnvironmentFault: The write failed; the old file is untouched.
-    """
+    """Replaces a file's content in one step: afterwards it holds all of the old content or all of the new."""
     staged = path.with_name(path.name + PARTIAL)
     make_directory(path.parent)
     try:
@@ -144,11 +135,7 @@ def sealed(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none.
-
-    Raises:
-        ModelError: It cannot be read, or has changed.
-    """
+    """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none."""
     value = parse_object(read_plain(path, MAX_JSON_BYTES), path)
     seal = value.pop(_SEAL, None)
     if seal is not None and seal != sha256_bytes(json_bytes(value)):
@@ -166,10 +153,9 @@ def json_line(value: Any) -> str:
 
 @contextlib.contextmanager
 def staged_directory(target: Path) -> Iterator[Path]:
-    """Builds a directory aside and renames it into place when the block ends without an error.
+    """Builds a directory aside, the one that it yields, and renames it into place when the block ends without an error.
 
-    Yields:
-        The temporary directory to fill. `target` is absent or complete at every moment, and replaced if it existed.
+    `target` is absent or complete at every moment, and replaced if it existed.
     """
     target = target.resolve()  # `.` has no name
     make_directory(target.parent)
@@ -235,8 +221,7 @@ _MAX_LOG_BYTES = 1_000_000_000
 class LineLog:
     """A text file that grows by whole lines and can be cut back (metrics.jsonl, timing.jsonl).
 
-    Args:
-        is_record: Whether an object is one that the file can have; another counts as damage.
+    An object that is not of the records that it can have, as `is_record` says, counts as damage.
     """
 
     def __init__(self, path: Path, is_record: Callable[[dict[str, Any]], bool] = lambda record: True) -> None:
@@ -289,9 +274,7 @@ class LineLog:
     def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
         """Drops every other record, so that a resumed run writes each once.
 
-        Returns:
-            How many lines could not be read. The file as it was then lies beside it, under a name that ends in
-            `.damaged`.
+        Returns how many lines could not be read. The file as it was then lies beside it, as `.damaged`.
         """
         records, damaged = self._read()
         if self.path.exists():
@@ -333,10 +316,7 @@ class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
     `with` opens it. An interrupt leaves no empty file behind. Where the name asks for it (`.gz`), the complete file is
-    compressed. A pipe or a device is written to at once.
-
-    Raises:
-        EnvironmentFault: The file cannot be created. Raised when it is opened, before any work is done.
+    compressed. A pipe or a device is written to at once. That a file cannot be created is said before any work is done.
     """
 
     stream: Stream
@@ -405,15 +385,10 @@ class OutputFile(StagedFile[IO[str]]):
 
 
 class ResumedFile(StagedFile[IO[str]]):
-    """A result file of lines that goes on where the same work was interrupted.
+    """A result file of lines that goes on where the same work was interrupted; other work begins anew.
 
     Beside the unfinished file lies another one that says of which work it is, and how much of it outlasts a power cut.
-
-    Args:
-        work: Identifies what is done; other work begins anew.
-
-    Attributes:
-        done: Lines that were there when it was opened.
+    `done` is the number of lines that were there when it was opened.
     """
 
     def __init__(self, path: Path, work: str) -> None:
@@ -494,11 +469,7 @@ class BinaryOutputFile(StagedFile[IO[bytes]]):
 
 
 class DirectoryLock:
-    """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies.
-
-    Raises:
-        DirectoryInUse: Another process holds the directory.
-    """
+    """Holds a run directory for one writer. The kernel frees the lock when the process dies, however it dies."""
 
     def __init__(self, directory: Path) -> None:
         make_directory(directory)

@@ -30,10 +30,8 @@ class Interrupts:
 
     A signal can arrive where an exception does harm or gets lost: libraries abort the process if one comes up while
     they are imported, or say that they are not installed; Python drops it in a destructor. So nothing is raised during
-    an import, and an exception that is gone before the block has ended is raised again.
-
-    Attributes:
-        received: The signal that arrived while it was being held back, if any.
+    an import, and an exception that is gone before the block has ended is raised again. `received` is the signal that
+    arrived while it was being held back, if any.
     """
 
     def __init__(self) -> None:
@@ -138,11 +136,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _answered_by(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
-    """Sets the handler of all signals but those that are ignored, by nohup or for a job in the background.
-
-    Returns:
-        The handlers until now.
-    """
+    """Sets the handler of all signals but those that nohup or a job in the background ignores; returns the old ones."""
     answered = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in answered}
 

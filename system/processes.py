@@ -20,15 +20,12 @@ from .files import fault
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended.
-
-    Attributes:
-        status: Its exit code, or the negative number of the signal that killed it.
-        complaints: What it wrote to stderr.
-    """
+    """How a child ended."""
 
     status: int
+    """Its exit code, or the negative number of the signal that killed it."""
     complaints: str
+    """What it wrote to stderr."""
 
     @property
     def last_line(self) -> str:

@@ -11,11 +11,9 @@ class Progressing(Protocol):
 
     def update(self, done: int, note: str = "", total: int | None = None) -> None:
         """So much is done, counted from the start; `note` says how it goes; `total` when it has become known."""
-        ...
 
     def close(self) -> None:
         """The work is over."""
-        ...
 
 
 def in_words(seconds: float) -> str:
@@ -33,11 +31,9 @@ class Reporter(Protocol):
 
     def say(self, text: str) -> None:
         """Something the user wants to know."""
-        ...
 
     def warn(self, text: str) -> None:
         """Something the user should look at."""
-        ...
 
     def progress(self, description: str, total: int | None, unit: str, done: int = 0) -> Progressing:
         """Begins a long piece of work of `total` units, `done` of them already behind us."""

@@ -24,13 +24,9 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
-    """The content of a regular file.
+    """The content of a regular file, which may be a link only if a user has named it: `follow`.
 
-    Args:
-        follow: Whether it may be a link, as a file can that a user names.
-
-    Raises:
-        ModelError: It is missing, a link, a pipe, a device or a directory, or larger.
+    ModelError if it is missing, a link, a pipe, a device or a directory, or larger.
     """
     with _opened(path, _FLAGS if follow else _FLAGS | _NO_LINK) as file:
         size = os.fstat(file.fileno()).st_size
@@ -53,11 +49,7 @@ def _opened(path: Path, flags: int) -> Iterator[IO[bytes]]:
 
 
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        ModelError: It is no JSON, nested too deeply, or not an object.
-    """
+    """The JSON object in a file; ModelError if there is none, or it is nested too deeply."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -75,8 +67,7 @@ LARGEST_INTEGER = 2**63 - 1
 def check_fields(content: Mapping[str, Any], type_: type, path: Path) -> None:
     """Compares a JSON object with the dataclass that is to be made of it. Fields may be missing.
 
-    Raises:
-        ModelError: A key is unknown, or a value has another type, is too large, or has characters that are not shown.
+    ModelError if a key is unknown, or a value has another type, is too large, or has characters that are not shown.
     """
     hints = get_type_hints(type_)
     known = {field.name for field in fields(type_)}

@@ -48,8 +48,6 @@ from .lexicon import (
     Verb,
 )
 
-__all__ = ["toy_pairs"]
-
 SPLITS = ("train", "dev", "test")
 HELD_OUT_PERCENT = 5  # of all combinations, for dev and again for test
 MAX_WORDS = 20
@@ -140,7 +138,8 @@ def _draw_clause(rng: Random, *, rich: bool, main: bool) -> Clause:
         if frame == "copular":
             return _draw_copular_clause(rng)
         clause = _draw_verbal_clause(rng, frame, rich)
-        if not _repeats_a_noun(clause):
+        nouns = [phrase.noun for phrase in noun_phrases(clause)]
+        if len(set(nouns)) == len(nouns):
             return _front(rng, clause) if main else clause
 
 
@@ -282,8 +281,3 @@ def _dress(rng: Random, noun: Noun, kind: Kind, determiners: tuple[str, ...], ad
 def adjectives_for(kind: Kind) -> tuple[Adjective, ...]:
     """The adjectives that make sense for a kind of noun."""
     return tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
-
-
-def _repeats_a_noun(clause: Clause) -> bool:
-    nouns = [phrase.noun for phrase in noun_phrases(clause)]
-    return len(set(nouns)) < len(nouns)

@@ -136,10 +136,6 @@ def english_noun_phrase(phrase: NounPhrase) -> str:
     return _join([determiner, rest])
 
 
-def _english_subject(subject: NounPhrase | Pronoun) -> str:
-    return subject.english if isinstance(subject, Pronoun) else english_noun_phrase(subject)
-
-
 def _english_place(place: PrepositionalPhrase | None) -> str:
     return f"{place.preposition.english} {english_noun_phrase(place.phrase)}" if place else ""
 
@@ -171,10 +167,10 @@ def english_clause(clause: Clause) -> str:
     """Subject, verb, objects, place, time; a fronted part moves to the start and changes nothing else."""
     adverb = clause.adverb.english if clause.adverb else ""
     place = _english_place(clause.place)
-    predicate = clause.predicate
+    subject, predicate = clause.subject, clause.predicate
     parts = [
         {"": "", "adverb": adverb, "place": place}[clause.fronted],
-        _english_subject(clause.subject),
+        subject.english if isinstance(subject, Pronoun) else english_noun_phrase(subject),
         _english_verb_group(clause),
         "very" if predicate and predicate.very else "",
         predicate.adjective.english if predicate else "",

@@ -66,20 +66,18 @@ class Check:
 
 @torch.inference_mode()
 def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iterator[Check]:
-    """All checks that apply to a model, one after the other.
+    """All checks that apply to a model, which is in evaluation mode, one after the other.
 
-    Args:
-        model: A `Transformer`, `DecoderOnly` or `EncoderOnly`, in evaluation mode.
-        pairs: Sentences and their translations, best those of a validation set; texts alone have empty sources. Without
-            any, sentences are made up, which is enough for all checks but the last.
+    The pairs are best those of a validation set; texts alone have empty sources. Without any, sentences are made up,
+    which is enough for all checks but the last.
     """
     ids = _encoded(model, tokenizer, pairs or _made_up(tokenizer))
-    text_only = isinstance(model, DecoderOnly) and not any(src for src, _ in ids)
-    rows = training_rows(ids, text_only=text_only)
+    encodes = isinstance(model, EncoderOnly)
+    rows = training_rows([(src or tgt, tgt) for src, tgt in ids] if encodes else ids)  # it reads a text of either side
     batch = Batch.of(rows, device=_device(model))
     yield _round_trip(tokenizer, [text for pair in pairs for text in pair])
-    if isinstance(model, EncoderOnly):
-        yield _padding_of_texts(model, ids)
+    if encodes:
+        yield _padding_of_texts(model, [src or tgt for src, tgt in ids])
     else:
         yield _causality(model, batch)
         yield _padding(model, rows, batch)
@@ -91,7 +89,7 @@ def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iter
         yield Check("order", "not checked: a causal stack knows the order of its tokens without positions", None, None)
     else:
         yield _permutation(model, batch)
-    yield _uses_source(model, ids if pairs and not text_only else [])
+    yield _uses_source(model, ids if pairs else [])
 
 
 def _made_up(tokenizer: Tokenizer) -> list[Pair]:
@@ -162,9 +160,9 @@ def _padding(model: Transformer | DecoderOnly, rows: list[Row], batch: Batch) ->
     return _within("padding", "padding changes predictions by", value)
 
 
-def _padding_of_texts(model: EncoderOnly, ids: list[tuple[list[int], list[int]]]) -> Check:
+def _padding_of_texts(model: EncoderOnly, texts: list[list[int]]) -> Check:
     """Each text alone, and filled up among longer ones."""
-    texts = [src for src, _ in ids if src]
+    texts = [text for text in texts if text]
     together = model.embed(_sources(model, texts))
     value = max(_difference(model.embed(_sources(model, [t]))[0], together[row]) for row, t in enumerate(texts))
     return _within("padding", "padding changes vectors by", value)
@@ -186,10 +184,7 @@ def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecode
 
 
 def _search(
-    model: Transformer | DecoderOnly,
-    fast: FastTransformer | FastDecoderOnly,
-    tokenizer: Tokenizer,
-    batch: Batch,
+    model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, tokenizer: Tokenizer, batch: Batch
 ) -> Check:
     """The log-probabilities that greedy search reports of its outputs, and those that the plain model gives them."""
     size = batch.src.size(0)
@@ -209,7 +204,7 @@ def _search(
 def _log_prob(model: Any, src: Tensor, found: Hypothesis, forbidden: list[int]) -> float:
     """Of an output, by the plain model, which never says what is forbidden."""
     src = src[:, (src != PAD_ID).any(dim=0)]
-    batch = Batch.of(training_rows([([], found.ids)], text_only=True), device=src.device)
+    batch = Batch.of(training_rows([([], found.ids)]), device=src.device)
     logits = model(src, batch.tgt_in)
     logits[..., forbidden] = -math.inf
     return -F.cross_entropy(logits[0], batch.tgt_out[0], reduction="sum").item()

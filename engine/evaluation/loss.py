@@ -21,15 +21,12 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class SetLoss:
-    """Cross-entropy of a set, without label smoothing.
-
-    Attributes:
-        loss: Nats per target token, eos included; not a number for an empty set.
-        num_tokens: Target tokens scored.
-    """
+    """Cross-entropy of a set, without label smoothing."""
 
     loss: float
+    """Nats per target token, eos included; not a number for an empty set."""
     num_tokens: int
+    """Target tokens scored."""
 
     @property
     def ppl(self) -> float:
@@ -49,11 +46,9 @@ def in_figures(ppl: float, decimals: int) -> str:
 
 @torch.inference_mode()
 def pair_log_probs(model: Any, batch: Batch) -> Tensor:
-    """The log-probability of each target of a batch given its source, eos included: (B,).
+    """The log-probability of each target of a batch of B pairs given its source, eos included: (B,).
 
-    Args:
-        model: One that predicts the next token, in evaluation mode.
-        batch: Of B pairs.
+    The model predicts the next token, and is in evaluation mode.
     """
     logits = model(batch.src, batch.tgt_in).float()  # (B, T, V)
     losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_out, ignore_index=model.pad_id, reduction="none")
@@ -62,12 +57,7 @@ def pair_log_probs(model: Any, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def evaluate_loss(model: Any, batches: Iterable[Batch]) -> SetLoss:
-    """Mean cross-entropy of the references.
-
-    Args:
-        model: One that predicts the next token, in evaluation mode.
-        batches: The set. One that does not fit into memory is computed in halves.
-    """
+    """Mean cross-entropy of the references. A batch that does not fit into memory is computed in halves."""
     total, num_tokens = 0.0, 0
     for batch in batches:
         total += sum(in_halves(lambda rows, batch=batch: [_summed_loss(model, batch, rows)], range(len(batch))))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...data.cleaning import clean
 from ...data.config import DataConfig
-from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec
+from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec, usable_pairs
 from ...data.formats import refuse_known_format, suffix_of
 from ...data.formats.text import open_two_files
 from ...data.holdout import hold_out
@@ -105,15 +105,14 @@ def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> It
 
 
 def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
-    """At most `count` pairs of a run's validation set, evenly spaced; none if it is gone.
+    """At most `count` pairs of a run's validation set, evenly spaced.
 
-    Args:
-        say: Hears why there are none, after `without`, which says what is then not done.
+    If it is gone there are none: `say` hears why, after `without`, which says what is then not done.
     """
     try:
         settings = run.configuration()
         dev = dev_corpus(settings.data) or hold_out(open_corpus(settings.data), seed=settings.training.seed)[1]
-        pairs = [(src, tgt) for src, tgt in dev.pairs() if (dev.text_only or clean(src)) and clean(tgt)]
+        pairs = usable_pairs(dev)
     except TfmError as error:
         say(f"{without}: its validation set is not there ({error})")
         return []

@@ -11,12 +11,7 @@ _ROWS = 1000
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Share of sentences, in percent, whose nearest one on the other side is a right one; not a number for no pairs.
-
-    Attributes:
-        src_to_tgt: Of sources among the targets.
-        tgt_to_src: Of targets among the sources.
-    """
+    """Share of sentences, in percent, whose nearest one on the other side is a right one; not a number for no pairs."""
 
     src_to_tgt: float
     tgt_to_src: float
@@ -28,11 +23,9 @@ class Retrieval:
 
 
 def top_1(sources: Tensor, targets: Tensor, src_keys: Tensor, tgt_keys: Tensor) -> Retrieval:
-    """Looks for the translation of each sentence among those of all.
+    """Looks for the translation of each sentence among those of all, by (N, D) unit vectors; row i of both is a pair.
 
-    Args:
-        sources, targets: (N, D) unit vectors; row i of both is a pair.
-        src_keys, tgt_keys: (N,) numbers, equal for equal sentences. A sentence that occurs twice has two right answers.
+    The keys are (N,) numbers, equal for equal sentences. A sentence that occurs twice has two right answers.
     """
 
     def share(queries: Tensor, candidates: Tensor) -> float:

@@ -29,27 +29,19 @@ _LETTERS = regex.compile(r"\p{Alphabetic}")
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one set.
-
-    Attributes:
-        value: In percent; higher is better except for TER and WER.
-        signature: What makes it reproducible: sacreBLEU's signature, or a description of ours.
-    """
+    """One metric of one set."""
 
     name: str
     value: float
+    """In percent; higher is better except for TER and WER."""
     signature: str
+    """What makes it reproducible: sacreBLEU's signature, or a description of ours."""
 
 
 def score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    """Scores a set. Both sides are cleaned first, so that text has one score, composed or decomposed.
+    """Scores a set by one of `METRICS`; each sentence has one or more references.
 
-    Args:
-        name: One of `METRICS`.
-        references: For each sentence its references, one or more.
-
-    Raises:
-        ValueError: The lengths differ, or the metric is unknown.
+    Both sides are cleaned first, so that text has one score, composed or decomposed.
     """
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
@@ -72,14 +64,8 @@ def _unknown(name: str) -> str:
 class SeenText:
     """How a metric sees text: cleaned; where it counts words and the script has no spaces, character by character.
 
-    The references decide about the script.
-
-    Attributes:
-        tokenizer: What splits text into words: `bleu_tokenizer`.
-        note: What the signature says of it.
-
-    Raises:
-        UsageError: The metric is TER, and nothing says what its words are.
+    The references decide about the script. `tokenizer` is what splits text into words; `note` is what the signature
+    says of it. UsageError if the metric is TER, and nothing says what its words are.
     """
 
     def __init__(self, metric: str, references: Sequence[Sequence[str]]) -> None:
@@ -103,11 +89,7 @@ class SeenText:
 
 
 def check_metrics(names: Iterable[str], references: Sequence[Sequence[str]] = ()) -> None:
-    """Looks whether there are such metrics, for such references: before hours of translating, and not after.
-
-    Raises:
-        UsageError: A name is none, or its metric is not for the script of the references.
-    """
+    """Refuses what is no metric, or none for such references: before hours of translating, and not after."""
     for name in names:
         if name not in METRICS:
             raise UsageError(_unknown(name))
@@ -139,10 +121,8 @@ def reference_streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
 def bleu_tokenizer(references: Iterable[str]) -> str:
     """What splits text into the words that BLEU, TER and WER count: by the script of the references.
 
-    sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word.
-
-    Returns:
-        `zh` for Chinese, `char` for other text most of whose letters belong to a script without spaces, else `13a`.
+    sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word. So
+    Chinese has `zh`, and other text most of whose letters belong to a script without spaces has `char`.
     """
     han = kana = others = letters = 0
     for text in references:
@@ -205,11 +185,7 @@ MIN_GROUP = 10
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """Sentences with sources of similar length.
-
-    Attributes:
-        least, most: Words of their sources (or characters, as `unit` says); None if there is no most.
-    """
+    """Sentences with sources of at least and at most so many words, or characters, as `unit` says."""
 
     least: int
     most: int | None
@@ -264,8 +240,7 @@ class Comparison:
     """One metric of several sets of outputs for the same sources.
 
     Attributes:
-        values: The score of each set of outputs, in percent.
-        margins: Half the width of the 95 % confidence interval of each value.
+        values: The score of each set of outputs, in percent; `margins` are half of their 95 % confidence intervals.
         p_values: Of each set but the first: how likely so large a difference from the first one is, if neither is
             better.
         signature: sacreBLEU's, with the number of samples and the seed; and how the text was seen.
@@ -281,15 +256,9 @@ class Comparison:
 def compare(
     name: str, outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], samples: int = 1000
 ) -> Comparison:
-    """Paired bootstrap resampling (Koehn, 2004), by sacreBLEU: the test sets are drawn with replacement.
+    """Paired bootstrap resampling (Koehn, 2004), by sacreBLEU: `samples` test sets are drawn with replacement.
 
-    Args:
-        name: One of `TESTED`.
-        outputs: Two sets or more; the others are compared with the first.
-        samples: How many test sets are drawn.
-
-    Raises:
-        ValueError: The lengths differ, or there is no test for the metric.
+    The metric is one of `TESTED`. Of two or more sets of outputs the others are compared with the first.
     """
     from sacrebleu.significance import PairedTest
 

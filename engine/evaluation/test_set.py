@@ -15,14 +15,13 @@ from .scores import LengthGroup, Score, by_length, correlation, score, sentence_
 
 @dataclass(frozen=True)
 class Kept:
-    """How much the outputs have of all that they should have: `count` of `total`."""
+    """How much the outputs have of all that they should have: `count` of `total`; the share is in per cent."""
 
     count: int
     total: int
 
     @property
     def share(self) -> float:
-        """In per cent."""
         return 100 * self.count / self.total
 
 
@@ -88,18 +87,10 @@ def evaluate_set(
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
-    """Translates a test set and scores it.
+    """Translates a test set, of which each source has one or more references, and scores it.
 
-    Args:
-        references: One or more translations of each source.
-        metrics: Names, see `scores.METRICS`.
-        checkpoint, device, warn: See `Translator.load`.
-        beam_size, length_penalty, no_repeat_ngram_size: Of the search; the run's defaults if not given.
-        glossary, repair: See `Translator.translate`.
-        on_done: Hears the number of sentences translated so far.
-
-    Raises:
-        ModelError: No sound checkpoint.
+    The metrics are those of `scores.METRICS`. For the other arguments see `Translator.load` and `Translator.translate`;
+    `on_done` hears the number of sentences translated so far.
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...data.cleaning import clean
 from ...data.placeholders import Masked
-from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer, Vocabulary
+from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...seq2seq.decoding.beam import Beam, build_search
 from ...seq2seq.decoding.fast import arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
@@ -53,42 +53,32 @@ class Piece:
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """The pieces that were possible at one step of the output.
-
-    Attributes:
-        candidates: The likeliest pieces, and after them the one that was written, if it is not among them.
-        logits: One for each candidate.
-        log_normalisers: For each of `TEMPERATURES` T, the logarithm of the sum of exp(logit / T) over the vocabulary,
-            without the pieces that no text may contain.
-        probability: Of the piece that was written.
-        early: For each layer its likeliest pieces, with their probabilities.
-    """
+    """The pieces that were possible at one step of the output."""
 
     candidates: list[Piece]
+    """The likeliest pieces, and after them the one that was written, if it is not among them."""
     logits: list[float]
     log_normalisers: list[float]
+    """For each of `TEMPERATURES` T, the logarithm of the sum of exp(logit / T) over the vocabulary, without the pieces
+    that no text may contain."""
     probability: float
+    """Of the piece that was written."""
     early: list[list[tuple[str, float]]]
+    """For each layer its likeliest pieces, with their probabilities."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A text that a search has found.
-
-    Attributes:
-        pieces: The pieces of the text, and `</s>`.
-        probabilities: Of each piece, given those before.
-        ranks: The place of each piece among all that were possible; greedy search always takes the first, 1, where it
-            is free.
-        score: `log_prob`, normalised for length.
-    """
+    """A text that a search has found: its pieces, `</s>` included, and the probability of each, given those before."""
 
     text: str
     pieces: list[str]
     probabilities: list[float]
     ranks: list[int]
+    """The place of each piece among all that were possible; greedy search takes the first, 1, where it is free."""
     log_prob: float
     score: float
+    """`log_prob`, normalised for length."""
 
 
 @dataclass(frozen=True)
@@ -103,39 +93,26 @@ class Snapshot:
 
 @dataclass
 class Explanation:
-    """One forward pass, and all that is shown beside it. `explain` builds it up.
-
-    Attributes:
-        axes: The pieces of `src`, `tgt` (what the decoder reads) or `seq`.
-        arrays: All results by name, see `trace`.
-        written: The pieces of the output, step by step, `</s>` included.
-        output: The text that the run's own search has found; `search` names that search.
-        steps: The possible pieces at each step.
-        greedy, samples: The texts that other searches found.
-        beam: All that beam search looked at, and its hypotheses.
-        heads_off: The output of the model without each head.
-        prefix: Steps whose piece was given: the beginning of a language model's text.
-        at_limit: The output was ended by the limit of its length, and not by the model.
-    """
+    """One forward pass, and all that is shown beside it. `explain` builds it up."""
 
     run: str
     checkpoint: str
     text: str
     sizes: Sizes
-    axes: dict[str, list[Piece]]
-    arrays: Arrays
+    axes: dict[str, list[Piece]]  # the pieces of `src`, `tgt` (what the decoder reads) or `seq`
+    arrays: Arrays  # all results by name, see `trace`
     stations: list[Station] = field(default_factory=list)
-    written: list[Piece] = field(default_factory=list)
-    output: Output | None = None
-    search: str = ""
+    written: list[Piece] = field(default_factory=list)  # the output, step by step, `</s>` included
+    output: Output | None = None  # the text that the run's own search has found
+    search: str = ""  # the name of that search
     steps: list[WrittenStep] = field(default_factory=list)
-    greedy: Output | None = None
+    greedy: Output | None = None  # the text that greedy search found
     samples: list[Output] = field(default_factory=list)
-    beam: dict[str, Any] = field(default_factory=dict)
+    beam: dict[str, Any] = field(default_factory=dict)  # all that beam search looked at, and its hypotheses
     heads_off: list[WithoutHead] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    prefix: int = 0
-    at_limit: bool = False
+    prefix: int = 0  # steps whose piece was given: the beginning of a language model's text
+    at_limit: bool = False  # the output was ended by the limit of its length, and not by the model
 
     def of_layers(self, name: str) -> list[Tensor]:
         """An array, named with `{layer}`, of each layer of its stack."""
@@ -151,19 +128,17 @@ def explain(
     with_checkpoints: bool = False,
     on_done: Callable[[str], None] = lambda what: None,
 ) -> Explanation:
-    """Runs a model on a sentence, and looks on.
+    """Runs a model on a sentence, and looks on; `on_done` hears what is done next.
 
     Args:
         text: For a translator or a sentence encoder a sentence; for a language model a beginning.
-        with_checkpoints: Look at the run's other checkpoints, too.
-        on_done: Hears what is done next.
+        with_checkpoints: Look at the run's other checkpoints, too, if it writes something that can be compared.
 
     Raises:
         DataError: The text is blank, or longer than the model reads.
-        UsageError: A sentence encoder has no checkpoints to compare.
     """
-    text_only = loaded.description.purpose == "language model"
-    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, text_only=text_only)
+    begins = loaded.description.purpose == "language model"
+    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, begins=begins)
     if isinstance(loaded.model, EncoderOnly):
         if with_checkpoints:
             raise UsageError(f"{run} is a sentence encoder, which writes nothing to compare; leave --checkpoints out")
@@ -178,7 +153,9 @@ def explain(
     found = _begun(run, loaded, reading, subject.axes(best.ids), arrays, with_checkpoints)
     found.prefix, found.at_limit = len(subject.prefix), len(best.ids) + 1 == task.first_limit
     found.written = [reading.tgt_piece(token) for token in [*best.ids, EOS_ID]]
-    found.output, found.search = subject.output(best), _in_words(search)
+    found.output, found.search = subject.output(best), "greedy search"
+    if isinstance(search, Beam):
+        found.search = f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
     found.steps = [*_steps(found, subject, best.ids)]
     found.greedy = subject.output(watch(Greedy(), subject.predict, task)[0][0])
     found.samples = [subject.output(one) for one in watch(Sample(samples=SAMPLES), subject.predict, task)[0]]
@@ -197,37 +174,30 @@ def explain(
 class Reading:
     """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces.
 
-    Args:
-        text_only: It is the beginning of a text, which is the target.
-
-    Raises:
-        DataError: The text is blank, or too long.
+    Where it `begins` a text, it is a part of the target, and there is no source.
     """
 
-    def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, text_only: bool) -> None:
-        self.tokenizer, self.text, self.text_only = tokenizer, clean(text), text_only
-        self._masked: Masked = Masked(self.text, {}) if text_only else tokenizer.mask(self.text)
+    def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, begins: bool) -> None:
+        self.tokenizer, self.text, self.begins = tokenizer, clean(text), begins
+        self._masked: Masked = Masked(self.text, {}) if begins else tokenizer.mask(self.text)
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
-        self.ids = (tokenizer.tgt if text_only else tokenizer.src).encode(self._masked.text)
+        self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(self._masked.text)
         if len(self.ids) >= max_seq_len:
             raise DataError(
                 f"the text has {len(self.ids)} pieces, but this model reads at most {max_seq_len - 1}; give a shorter"
                 " sentence"
             )
-        if text_only and UNK_ID in self.ids:
+        if begins and UNK_ID in self.ids:
             raise DataError("the text has a character or a word that is not in the vocabulary; leave it out")
 
     def src_piece(self, token: int) -> Piece:
         """A token of the source, with its placeholder in the place of a symbol."""
-        return self._piece(self.tokenizer.src, token)
+        return Piece(token, self._masked.unmask(self.tokenizer.src.piece(token)))
 
     def tgt_piece(self, token: int) -> Piece:
         """A token of the target."""
-        return self._piece(self.tokenizer.tgt, token)
-
-    def _piece(self, vocabulary: Vocabulary, token: int) -> Piece:
-        return Piece(token, self._masked.unmask(vocabulary.piece(token)))
+        return Piece(token, self._masked.unmask(self.tokenizer.tgt.piece(token)))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of an output."""
@@ -240,10 +210,8 @@ class Subject:
     def __init__(self, model: Transformer | DecoderOnly, reading: Reading) -> None:
         self.model, self.reading = model, reading
         self.device = next(model.parameters()).device
-        self.prefix = reading.ids if reading.text_only else []
-        empty = torch.zeros(1, 0, dtype=torch.long)
-        source = empty if reading.text_only else torch.tensor([[*reading.ids, EOS_ID]])
-        self.src = source.to(self.device)  # (1, S)
+        self.prefix, source = (reading.ids, []) if reading.begins else ([], [*reading.ids, EOS_ID])
+        self.src = torch.tensor([source], dtype=torch.long, device=self.device)  # (1, S)
         self.forbidden = reading.tokenizer.tgt.forbidden_ids()
 
     def target(self, ids: Sequence[int]) -> Tensor:
@@ -251,13 +219,9 @@ class Subject:
         return torch.tensor([[BOS_ID, *ids]], device=self.device)
 
     def task(self, max_decode_len: Callable[[int, int], int]) -> Task:
-        """The task of a search: a translation, or a continuation.
-
-        Args:
-            max_decode_len: The longest output, from the length of the source and the longest that the model writes.
-        """
+        """The task of a search: a translation, or a continuation. For `max_decode_len` see `DecodingConfig`."""
         longest = self.model.config.max_seq_len
-        if self.reading.text_only:
+        if self.reading.begins:
             limit = min(len(self.prefix) + CONTINUATION, longest)
         else:
             limit = max_decode_len(len(self.reading.ids), longest)
@@ -338,14 +302,8 @@ def _begun(
     """The walk, and nothing beside it."""
     lengths = {name: len(pieces) for name, pieces in axes.items()}
     vocabulary = loaded.model.output_layer.out_features
-    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.text_only)
+    sizes = Sizes(loaded.model.config, lengths, vocabulary, with_checkpoints, reading.begins)
     return Explanation(str(run), loaded.checkpoint.name, reading.text, sizes, axes, arrays, stations(sizes))
-
-
-def _in_words(search: Greedy | Beam) -> str:
-    if isinstance(search, Greedy):
-        return "greedy search"
-    return f"beam search with {search.size} hypotheses and length penalty {search.length_penalty}"
 
 
 def _steps(found: Explanation, subject: Subject, ids: Sequence[int]) -> Iterator[WrittenStep]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
-from .stations import Station
 from .text import Focus
 
 
@@ -20,10 +19,7 @@ def page(found: Explanation, place: Focus) -> str:
     """The HTML page of a forward pass.
 
     Its element `data` is JSON; `numbers` is all arrays as float32, little-endian, one after the other, in base64.
-    `data.arrays` says where each array begins and what shape it has.
-
-    Args:
-        place: Is looked at first.
+    `data.arrays` says where each array begins and what shape it has. The numbers at `place` are looked at first.
     """
     files = resources.files(__name__.rpartition(".")[0])
     template, style, script = (
@@ -83,15 +79,14 @@ def page_data(found: Explanation) -> dict[str, Any]:
         **{name: plain[name] for name in ("axes", "written", "output", "search")},
         "temperatures": list(TEMPERATURES),
         **{name: plain[name] for name in ("steps", "greedy", "samples", "beam", "heads_off", "snapshots")},
-        "stations": [_station(one) for one in found.stations],
+        "stations": [
+            asdict(one) | {"sources": one.cited(), "formula": mathml(one.formula) if one.formula else ""}
+            for one in found.stations
+        ],
         "questions": [asdict(one) for one in questions(found)],
         "vocabulary": found.sizes.vocabulary,
         "prefix": found.prefix,
     }
-
-
-def _station(one: Station) -> dict[str, Any]:
-    return asdict(one) | {"sources": one.cited(), "formula": mathml(one.formula) if one.formula else ""}
 
 
 def mathml(formula: str) -> str:

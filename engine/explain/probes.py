@@ -13,18 +13,15 @@ from .trace import attention_modules
 
 @dataclass(frozen=True)
 class WithoutHead:
-    """The model while one head of an attention, counted from 0, gives zeros.
-
-    Attributes:
-        log_prob: Of the output that the whole model found; `log_probs` are those of its pieces, given those before.
-        text: The text that greedy search finds now.
-    """
+    """The model while one head of an attention, counted from 0, gives zeros."""
 
     module: str
     head: int
     log_prob: float
+    """Of the output that the whole model found; `log_probs` are those of its pieces, given those before."""
     log_probs: list[float]
     text: str
+    """The text that greedy search finds now."""
 
 
 @contextmanager
@@ -46,8 +43,7 @@ def without_each_head(
 ) -> list[WithoutHead]:
     """Switches off each head of each attention in turn, and calls both functions, which use the model.
 
-    Args:
-        log_probs: Computes the log-probabilities (T,) of a fixed output.
+    `log_probs` computes the log-probabilities (T,) of a fixed output.
     """
     found: list[WithoutHead] = []
     for name, attention in attention_modules(model).items():

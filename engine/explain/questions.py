@@ -15,16 +15,13 @@ from .trace import encoder_output
 
 @dataclass(frozen=True)
 class Question:
-    """A question at a station, with the answer found in the numbers of this forward pass.
-
-    Attributes:
-        show: Where to look: `layer`, `head`, `token`, `step`, counted from 0.
-    """
+    """A question at a station, with the answer found in the numbers of this forward pass."""
 
     station: str
     question: str
     answer: str
     show: dict[str, int] = field(default_factory=dict)
+    """Where to look: `layer`, `head`, `token`, `step`, counted from 0."""
 
 
 def questions(found: Explanation) -> list[Question]:
@@ -104,13 +101,13 @@ def _heads(maps: list[Tensor]) -> Iterator[tuple[int, int, Tensor]]:
             yield layer, head, one
 
 
-def _entropy(weights: Tensor) -> Tensor:
-    return -(weights * weights.clamp(min=1e-30).log()).sum(dim=-1)
-
-
 def _softmax(found: Explanation, layer: str, pieces: list[Piece]) -> Question:
     maps = found.of_layers(f"{layer}.self_attn.weights")
-    _, best, head = min((_entropy(weights).mean().item(), layer, head) for layer, head, weights in _heads(maps))
+    entropies = (
+        (-(weights * weights.clamp(min=1e-30).log()).sum(dim=-1).mean().item(), layer, head)
+        for layer, head, weights in _heads(maps)
+    )
+    _, best, head = min(entropies)
     weights = maps[best][head]  # (T, T)
     # A first position that may only look at itself is no merit of the head.
     row = int(weights[1:].amax(dim=-1).argmax()) + 1 if len(weights) > 1 else 0

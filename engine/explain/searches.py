@@ -28,21 +28,17 @@ Predict = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Extension:
-    """A hypothesis that a search looked at: another one, and one more token.
-
-    Attributes:
-        parent: Number of the other one, in the order of the list; None at the first position.
-        log_prob: Of this token, given those before; `total` is that of the whole hypothesis.
-        position: Of the token, counted from 0.
-        fate: `kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left.
-    """
+    """A hypothesis that a search looked at: another one, and one more token, whose position counts from 0."""
 
     parent: int | None
+    """Number of the other one, in the order of the list; None at the first position."""
     token: int
     log_prob: float
+    """Of this token, given those before; `total` is that of the whole hypothesis."""
     total: float
     position: int
     fate: str
+    """`kept` if the search went on from here, `ended` if it was finished here, `cut` if it was left."""
 
 
 class PlainState:
@@ -141,9 +137,7 @@ class WatchedStep:
 def watch(search: Search, predict: Predict, task: Task) -> tuple[list[Hypothesis], list[Extension]]:
     """Searches for the output of one sentence.
 
-    Returns:
-        The hypotheses, as the search gives them, and in each step the likeliest extensions, as many as a beam of the
-        same size looks at.
+    Returns the hypotheses, and in each step the likeliest extensions, as many as a beam of the same size looks at.
     """
     step = WatchedStep(predict, search, task)
     hypotheses = search(step, PlainState(task.device), replace(task, keys=task.keys or ["0.0"]))[0]

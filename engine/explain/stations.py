@@ -46,24 +46,21 @@ class View:
 
 @dataclass(frozen=True)
 class Station:
-    """One step of the walk.
-
-    Attributes:
-        formula, plain: In LaTeX, and in plain characters; empty where nothing is computed.
-        shapes: Symbols with their sizes, and what they mean.
-        sources: `KEY, SECTION; KEY; ..` with the keys of `TITLES`.
-        code: File and name of what computes it.
-    """
+    """One step of the walk."""
 
     id: str
     part: str
     title: str
     says: str
     formula: str = ""
+    """In LaTeX; `plain` is the same in plain characters. Empty where nothing is computed."""
     plain: str = ""
     shapes: tuple[tuple[str, str], ...] = ()
+    """Symbols with their sizes, and what they mean."""
     sources: str = ""
+    """`KEY, SECTION; KEY; ..` with the keys of `TITLES`."""
     code: tuple[str, str] = ("", "")
+    """File and name of what computes it."""
     views: tuple[View, ...] = ()
 
     def cited(self) -> list[str]:
@@ -132,26 +129,32 @@ def embedding(section: Section) -> Iterator[Station]:
             *([section.vector("the row times the root of d_model", ".scaled")] if scaled else []),
         ),
     )
-    if config.positions in ("rotary", "none"):
-        return
-    sinusoidal = config.positions == "sinusoidal"
-    symbol = "PE" if sinusoidal else "P"
+    match config.positions:
+        case "rotary" | "none":
+            return  # nothing is added
+        case "sinusoidal":
+            symbol, code = "PE", "sinusoidal_positions"
+            says = "Each pair of columns is a sine and a cosine; to the right they turn more slowly."
+            formula = (
+                r"\operatorname{PE}(pos, 2i) = \sin\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \quad"
+                r" \operatorname{PE}(pos, 2i+1) = \cos\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \qquad"
+                r" \mathbf{Z} = \mathbf{X} + \operatorname{PE}"
+            )
+            plain = "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(same);  Z = X + PE"
+        case "learned":
+            symbol, code, says = "P", "LearnedPositions", "The vectors of the positions are learned."
+            formula, plain = r"\mathbf{Z} = \mathbf{X} + \mathbf{P}", "Z = X + P"
+        case _:
+            raise unknown("positions", config.positions)
     yield Station(
         *section.at("positions"),
         "Where each piece stands",
-        "Attention by itself knows no order. So a vector of the position is added to the vector of the piece. "
-        + when(sinusoidal, "Each pair of columns is a sine and a cosine; to the right they turn more slowly.")
-        + when(not sinusoidal, "The vectors of the positions are learned."),
-        r"\operatorname{PE}(pos, 2i) = \sin\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \quad"
-        r" \operatorname{PE}(pos, 2i+1) = \cos\left(\frac{pos}{10000^{2i/d_{\text{model}}}}\right) \qquad"
-        r" \mathbf{Z} = \mathbf{X} + \operatorname{PE}"
-        if sinusoidal
-        else r"\mathbf{Z} = \mathbf{X} + \mathbf{P}",
-        when(sinusoidal, "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(same);  ")
-        + f"Z = X + {symbol}",
+        f"Attention by itself knows no order. So a vector of the position is added to the vector of the piece. {says}",
+        formula,
+        plain,
         ((f"{symbol}, Z: {section.size}", "vectors of positions, and the sum"),),
         "Paper, section 3.5; Yang 2024a, Positional Encoding; Yang 2024b; Anonymous n.d.; Zhou n.d.",
-        ("seq2seq/model/embedding.py", "sinusoidal_positions" if sinusoidal else "LearnedPositions"),
+        ("seq2seq/model/embedding.py", code),
         (
             section.vector("the first positions (rows) and their columns", ".picture", kind="heat"),
             section.vector("the vector of the position", ".positions"),
@@ -308,11 +311,7 @@ _NORM = (
 
 
 def sublayer(section: Section, what: str, inside: Iterable[Station]) -> Iterator[Station]:
-    """The stations inside a sub-layer, between its LayerNorm and its residual connection.
-
-    Args:
-        what: The sub-layer in words.
-    """
+    """The stations inside a sub-layer, between its LayerNorm and its residual connection; `what` names it in words."""
     around, pre = section.to("_residual"), section.config.norm_order == "pre"
     normed = around.vector("", ".norm", kind="statistics")
     if pre:

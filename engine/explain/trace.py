@@ -25,11 +25,7 @@ Arrays = dict[str, Tensor]
 
 
 def trace(model: nn.Module, run: Callable[[], Tensor]) -> Arrays:
-    """The results of one forward pass of one sentence.
-
-    Args:
-        model: In evaluation mode, on any device.
-        run: Calls the model on a batch of one sentence, once.
+    """The results of one forward pass, in which `run` calls the model once, on a batch of one sentence.
 
     Returns:
         Of each module below, under its name:
@@ -89,10 +85,6 @@ def _on_linear(arrays: Arrays, name: str, module: nn.Linear, inputs: tuple[Tenso
         _keep(arrays, name.removesuffix("linear_2") + "hidden", inputs[0])
 
 
-def _on_output(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    _keep(arrays, name, output)
-
-
 def _on_residual(arrays: Arrays, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
     _keep(arrays, f"{name}.in", inputs[0])
     _keep(arrays, name, output)
@@ -130,7 +122,7 @@ _HOOKS: dict[type[nn.Module], Callable[..., None]] = {
     RotaryPositions: _on_rotary,
     nn.Linear: _on_linear,
     nn.LayerNorm: _on_norm,
-    FeedForward: _on_output,
+    FeedForward: lambda arrays, name, module, inputs, output: _keep(arrays, name, output),
     Residual: _on_residual,
 }
 

@@ -1,6 +1,6 @@
 """The stations of the walk through a model. One record per architecture has everything that is special about it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...seq2seq.model.config import Architecture, ModelConfig
@@ -23,47 +23,35 @@ class Maps:
 
 @dataclass(frozen=True)
 class Walk:
-    """The walk through one architecture: through one stack in every detail, and then the rest.
+    """The walk through one architecture: through one stack in every detail, and then the rest."""
 
-    Attributes:
-        model: File and class.
-        pieces: How the text becomes pieces, in words.
-        axis: The positions of the stack.
-        embedding, stack: Names of their modules.
-        parts: The embedding, a layer and the stack, in words.
-        rest: The stations after the stack.
-    """
-
-    model: tuple[str, str]
-    pieces: str
-    axis: Axis
-    embedding: str
-    stack: str
-    parts: tuple[str, str, str]
+    model: tuple[str, str]  # file and class
+    pieces: str  # how the text becomes pieces, in words
+    axis: Axis  # the positions of the stack
+    embedding: str  # the name of its module
+    stack: str  # the same
+    parts: tuple[str, str, str]  # the embedding, a layer and the stack, in words
     maps: Maps
-    rest: "Callable[[Sizes], Iterator[Station]]"
+    rest: "Callable[[Sizes], Iterable[Station]]"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary.
-
-    Attributes:
-        has_checkpoints: The run's other checkpoints are shown, too.
-        text_only: There is no source: a text alone is continued.
-    """
+    """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary."""
 
     config: ModelConfig
     lengths: dict[str, int]
     vocabulary: int
     has_checkpoints: bool = False
-    text_only: bool = False
+    """The run's other checkpoints are shown, too."""
+    continues: bool = False
+    """There is no source: a text alone is continued."""
 
     @property
     def walk(self) -> Walk:
         """The record of the architecture."""
         walk = WALKS[self.config.architecture]
-        return replace(walk, pieces=_CONTINUED) if self.text_only else walk
+        return replace(walk, pieces=_CONTINUED) if self.continues else walk
 
     def section(self, part: str, axis: Axis, module: str) -> Section:
         """A module on the walk."""
@@ -197,12 +185,6 @@ def _all_attention(sizes: Sizes) -> Station:
     )
 
 
-def _sequence(sizes: Sizes) -> Iterator[Station]:
-    """The rest of a decoder-only model."""
-    yield _all_attention(sizes)
-    yield from _output(sizes)
-
-
 def _sentence(sizes: Sizes) -> Iterator[Station]:
     """The rest of an encoder-only model."""
     yield Station(
@@ -320,7 +302,7 @@ WALKS: dict[Architecture, Walk] = {
         stack="decoder",
         parts=("Embedding", "Layer", "Stack"),
         maps=Maps("decoder.layers.{layer}.self_attn", "seq", "seq"),
-        rest=_sequence,
+        rest=lambda sizes: (_all_attention(sizes), *_output(sizes)),
     ),
     "encoder_only": Walk(
         model=("seq2seq/model/encoder_only.py", "EncoderOnly"),

@@ -16,22 +16,22 @@ from ...seq2seq.model.encoder_decoder import Transformer
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import json_bytes, staged_directory, write_file
 from ..exportable import why_not_exportable
-from ..runs.checkpoint import ModelDescription
+from ..runs.checkpoint import ModelDescription, StoredModel
 from ..runs.directory import RunDirectory
-from ..runs.weights import load_model
+from ..runs.weights import restore_model
 
 FORMAT_VERSION = 1
 _MARK = "export.json"
 
 
-def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quantization: str = "float32") -> None:
+def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, quantization: str = "float32") -> None:
     """Writes a checkpoint as a CTranslate2 directory; an earlier export in its place is replaced in one step.
 
     Args:
         quantization: One of `QUANTIZATIONS`.
 
     Raises:
-        ModelError: The checkpoint is damaged, the tokenizer is not its own, or CTranslate2 cannot hold the model.
+        ModelError: The weights or the tokenizer are not those of the model, or CTranslate2 cannot hold it.
         UsageError: `output` exists and is no earlier export.
         EnvironmentFault: CTranslate2 is missing, or the directory cannot be written.
     """
@@ -45,8 +45,8 @@ def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quan
     empty = output.is_dir() and not any(output.iterdir())
     if (output.exists() or output.is_symlink()) and not empty and not (output / _MARK).is_file():
         raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
-    model, description = load_model(checkpoint)
-    tokenizer = run.load_tokenizer(description.tokenizer_sha256, checkpoint)
+    description, model = stored.description, restore_model(stored)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, stored.checkpoint)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
     if reasons := why_not_exportable(model.config, vocab_size=largest):
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
@@ -56,7 +56,7 @@ def export_checkpoint(run: RunDirectory, checkpoint: Path, output: Path, *, quan
         tokenizer.save(staged / "tokenizer")
         text = render_readme(description, tokenizer, quantization=quantization)
         write_file(staged / "README.md", text.encode())
-        write_file(staged / _MARK, json_bytes(_origin(description, checkpoint, quantization)))
+        write_file(staged / _MARK, json_bytes(_origin(description, stored.checkpoint, quantization)))
 
 
 def _write_model(spec: Any, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:

@@ -21,7 +21,7 @@ into tensors.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,11 +46,6 @@ _MOST_PIECES = 10_000_000
 _STEP_NAME = re.compile(r"step-(\d{6,})")
 
 
-def checkpoint_name(step: int) -> str:
-    """The name of the directory that holds the checkpoint of a step."""
-    return f"step-{step:06d}"
-
-
 def checkpoint_step(directory: Path) -> int:
     """The step that a checkpoint directory is named after; -1 if it is not named like one."""
     match = _STEP_NAME.fullmatch(directory.name)
@@ -63,7 +58,7 @@ COMMANDS: dict[Purpose, str] = {
     "language model": "tfm generate",
     "sentence encoder": "tfm embed",
 }
-"""The command that puts a machine to use."""
+"""The command that puts a model to use."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +100,7 @@ class ModelDescription:
                 raise unknown("architecture", other)
 
     def require(self, purpose: Purpose, run: object) -> None:
-        """Refuses to use the model of a run for anything else than what it was trained for.
-
-        Raises:
-            UsageError: It was trained for something else; says which command is for that.
-        """
+        """Refuses a model that was trained for something else, with a UsageError that names the command for that."""
         if self.purpose != purpose:
             raise UsageError(f"{run} is a {self.purpose}, and this needs a {purpose}; use {COMMANDS[self.purpose]}")
 
@@ -123,11 +114,7 @@ class ModelDescription:
 
 
 def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes the files of a checkpoint and their manifest, then reads all back and verifies them.
-
-    Raises:
-        EnvironmentFault: They could not be written, or did not read back as written.
-    """
+    """Writes the files of a checkpoint and their manifest; EnvironmentFault if they do not read back as written."""
     manifest = {name: {"sha256": sha256_bytes(content), "size": len(content)} for name, content in contents.items()}
     with staged_directory(target) as staged:
         for name, content in contents.items():
@@ -138,11 +125,7 @@ def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def read_file(directory: Path, name: str) -> bytes:
-    """One file of a checkpoint, its hash checked.
-
-    Raises:
-        ModelError: Missing, a link, damaged, or not listed in the manifest.
-    """
+    """One file of a checkpoint; ModelError if it is missing, a link, damaged, or not listed in the manifest."""
     path, entry = directory / name, _manifest(directory).get(name)
     if entry is None:
         raise ModelError(f"{directory / 'manifest.json'} does not list {name}")
@@ -189,11 +172,7 @@ def damage(directory: Path) -> str:
 
 
 def read_description(directory: Path) -> ModelDescription:
-    """`model.json` of a checkpoint, checked.
-
-    Raises:
-        ModelError: Damaged, or made by a newer tfm.
-    """
+    """`model.json` of a checkpoint, checked; ModelError if it is damaged, or of a newer tfm."""
     path = directory / "model.json"
     content = parse_object(read_file(directory, "model.json"), path)
     if content.get("format") != FORMAT_VERSION or content.keys() - {field.name for field in fields(ModelDescription)}:
@@ -237,8 +216,7 @@ class StoredModel:
 def read_model(directory: Path) -> StoredModel:
     """Reads what using a checkpoint takes, each file once: neither the moments nor the weights that are not used.
 
-    Raises:
-        ModelError: One of these files is damaged, or `state.json`, which says how well the model scored.
+    `state.json`, which says how well the model scored, must be sound, too.
     """
     description = read_description(directory)
     read_file(directory, "state.json")
@@ -246,19 +224,15 @@ def read_model(directory: Path) -> StoredModel:
 
 
 def read_state(directory: Path) -> dict[str, Any]:
-    """`state.json` of a checkpoint. It says at least where training stands.
-
-    Raises:
-        ModelError: Damaged.
-    """
+    """`state.json` of a checkpoint, checked. It says at least where training stands."""
     path = directory / "state.json"
     state = parse_object(read_file(directory, "state.json"), path)
     progress = state.get("progress")
     if not isinstance(progress, dict) or type(progress.get("step")) is not int or progress["step"] < 0:
         raise ModelError(f"{path} is damaged: it does not say at which step training stands")
     check_fields(progress, Progress, path)
-    known = {field.name for field in fields(_StateFields)}
-    check_fields({key: value for key, value in state.items() if key in known}, _StateFields, path)
+    known = {field.name for field in fields(RunState)} - {"progress"}
+    check_fields({key: value for key, value in state.items() if key in known}, RunState, path)
     for key, value in state.get("environment", {}).items():
         if type(value) not in (str, int) or not f"{key}{value}"[: LONGEST_STRING + 1].isprintable():
             raise ModelError(f"{path} is damaged: environment.{key[:20]} cannot be {repr(value)[:40]}")
@@ -267,32 +241,17 @@ def read_state(directory: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stood when a checkpoint was written: the content of `state.json`, but for score and loss.
-
-    Attributes:
-        max_steps: Updates in all, as planned then; None while that is not known.
-        data: A hash of the texts that the run is trained and validated on.
-        environment: What bit-identical results depend on besides the code and the data.
-    """
+    """Where a run stood when a checkpoint was written: the content of `state.json`; earlier versions said less."""
 
     progress: Progress
     max_steps: int | None
+    """Updates in all, as planned then; None while that is not known."""
     data: str
+    """A hash of the texts that the run is trained and validated on."""
     environment: dict[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        """With the validation score and loss of this very step beside it, by which checkpoints are ranked."""
-        return asdict(self) | {"score": self.progress.score, "loss": self.progress.loss}
-
-
-@dataclass(frozen=True)
-class _StateFields:
-    """Types of what `state.json` says besides `progress`; earlier versions said less."""
-
-    max_steps: int | None
-    data: str
-    environment: dict[str, Any]
+    """What bit-identical results depend on besides the code and the data."""
     score: float | None
+    """The validation score of this very step; checkpoints are ranked by it, and by the loss."""
     loss: float | None
 
 
@@ -310,14 +269,11 @@ class Saved:
 
 
 def read_saved(directory: Path) -> Saved:
-    """A checkpoint and its state, to go on from.
-
-    Raises:
-        ModelError: The state is damaged, or lacks something.
-    """
+    """A checkpoint and its state, to go on from; ModelError if the state is damaged, or lacks something."""
     state = read_state(directory)
     try:
-        kept = RunState(Progress(**state["progress"]), state["max_steps"], state["data"], state["environment"])
+        progress, score, loss = Progress(**state["progress"]), state.get("score"), state.get("loss")
+        kept = RunState(progress, state["max_steps"], state["data"], state["environment"], score, loss)
     except KeyError as error:
         raise ModelError(f"{directory / 'state.json'} is damaged: it has no {error}") from error
     return Saved(directory, kept)

@@ -28,7 +28,6 @@ from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
     Saved,
     StoredModel,
-    checkpoint_name,
     checkpoint_step,
     damage,
     has_vocabulary,
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from ...data.formats.format import Languages
     from ...data.tokenizer import Tokenizer
 
+RUNS = Path("runs")
+"""Where runs lie, unless somebody says otherwise."""
 Settings = dict[str, Any]
 """A configuration as it stands in `config.yaml`: sections of keys and values."""
 
@@ -118,14 +119,9 @@ class RunDirectory:
         return self._lock
 
     def follow(self) -> bool:
-        """Takes up the new name if the directory that this process holds has been moved.
+        """Takes up the new name if the directory that this process holds has been moved, and says whether it has been.
 
-        Returns:
-            Whether it has been.
-
-        Raises:
-            EnvironmentFault: It is not there any more, or nobody says where it is. What is written under its name would
-                be another run.
+        EnvironmentFault if nobody says where it is now: what is written under its name would be another run.
         """
         place = self.path if self._lock is None else self._lock.whereabouts()
         if place is None:
@@ -157,11 +153,7 @@ class RunDirectory:
         return self.has_begun and bool(self.checkpoints())
 
     def settings(self) -> Settings:
-        """What it was last started with.
-
-        Raises:
-            UsageError: `config.yaml` cannot be read.
-        """
+        """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
         return load_config(str(self.config))
@@ -195,11 +187,7 @@ class RunDirectory:
         return "", ""
 
     def refuse_other(self, config: "RunConfig") -> None:
-        """Refuses to go on with settings that would make it another run. Without a checkpoint it has nothing to lose.
-
-        Raises:
-            UsageError: Settings differ, named one by one.
-        """
+        """Refuses settings that would make it another run, by name. Without a checkpoint there is nothing to lose."""
         if not self.has_come_to_a_checkpoint:
             return
         differing = _differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
@@ -228,8 +216,7 @@ class RunDirectory:
     def starting_tokenizer(self, given: Path | None, init_from: Path | None) -> Path | None:
         """The tokenizer directory that a start takes, if it does not build one: the one given, or that of `init_from`.
 
-        Raises:
-            UsageError: Both are given, or a run is to start from itself.
+        UsageError if both are given, or a run is to start from itself.
         """
         refuse_two_tokenizers(given, init_from)
         if init_from is None:
@@ -241,13 +228,9 @@ class RunDirectory:
     def load_tokenizer(
         self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
     ) -> "Tokenizer":
-        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint.
+        """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint, of which `warn` hears.
 
-        Args:
-            warn: Hears that the copy is taken.
-
-        Raises:
-            ModelError: There is no sound one, or it is not the one that the model was trained with.
+        ModelError if there is no sound one, or it is not the one that the model was trained with.
         """
         from ...data.tokenizer import Tokenizer
 
@@ -267,7 +250,7 @@ class RunDirectory:
 
     def checkpoint_path(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
-        return self._checkpoints / checkpoint_name(step)
+        return self._checkpoints / f"step-{step:06d}"
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, oldest first, valid or not; not what a save that was cut short left."""
@@ -296,8 +279,7 @@ class RunDirectory:
     def newest_saved(self, warn: Callable[[str], None]) -> Saved | None:
         """What training goes on from; None if the run has not been saved yet. Warns of damaged checkpoints.
 
-        Raises:
-            ModelError: All checkpoints are damaged: starting anew would take the place of what may still be rescued.
+        If all are damaged, a ModelError: starting anew would take the place of what may still be rescued.
         """
         sound, problems = self.sound_checkpoints()
         if problems and not sound:
@@ -307,10 +289,6 @@ class RunDirectory:
         for problem in problems:
             warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
         return read_saved(sound[-1]) if sound else None
-
-    def find_checkpoint(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> Path:
-        """Where the model lies that `--checkpoint` names, see `find_model`."""
-        return self.find_model(which, warn=warn).checkpoint
 
     def find_model(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> StoredModel:
         """Reads the model that `--checkpoint` names, from a checkpoint that is sound to use.
@@ -352,8 +330,7 @@ class RunDirectory:
     def _by_preference(self, which: str, problems: dict[Path, str]) -> list[Path]:
         """The checkpoints in the order in which to try them for `best` or `last`.
 
-        Args:
-            problems: Receives the checkpoints whose score cannot be read, and what is wrong with them.
+        `problems` receives those whose score cannot be read, and what is wrong with them.
         """
         newest_first = self.checkpoints()[::-1]
         if which == "last":
@@ -369,10 +346,7 @@ class RunDirectory:
         is sound, nothing is removed.
 
         A checkpoint that this process has read whole, or written, is not read again: a save takes as long after a
-        hundred checkpoints as after one.
-
-        Returns:
-            What was wrong with the damaged ones that it removed.
+        hundred checkpoints as after one. Returns what was wrong with the damaged ones that it removed.
         """
         for path in self.checkpoints():
             if path not in self._damage:
@@ -436,11 +410,7 @@ def _is_scored(state: dict[str, Any]) -> bool:
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:
-    """Refuses a tokenizer that is not the one the model was trained with.
-
-    Raises:
-        ModelError: It is another one.
-    """
+    """Refuses a tokenizer that is not the one the model was trained with."""
     if tokenizer.sha256 != expected_sha256:
         raise ModelError(
             f"{directory} is not the tokenizer that this model was trained with (sha256 {tokenizer.sha256[:12]}..,"

@@ -4,18 +4,11 @@ from pathlib import Path
 
 from ...system.errors import ModelError, UsageError
 from ...system.reporter import Console
-from .directory import RunDirectory
-
-RUNS = Path("runs")
+from .directory import RUNS, RunDirectory
 
 
 def find_run(option: Path | None, console: Console) -> Path:
-    """The run named by `--run`, or the only one in `runs/`.
-
-    Raises:
-        ModelError: The directory named is not a run.
-        UsageError: None is named and `runs/` does not hold exactly one.
-    """
+    """The run named by `--run`, or the only one in `runs/`."""
     if option is not None:
         if not option.is_dir():
             quoted = RunDirectory(option).quoted

@@ -3,7 +3,6 @@
 import io
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 from ...seq2seq.training.config import TrainingConfig, parse_duration
@@ -23,12 +22,7 @@ _MARGINS = {"left": 0.06, "right": 0.98, "bottom": 0.11, "top": 0.93, "wspace": 
 
 
 class RunLog:
-    """Keeps account of a run.
-
-    Args:
-        started: Monotonic time from which `timing.jsonl` counts.
-        counted: What the loss is a mean over.
-    """
+    """Keeps account of a run. `timing.jsonl` counts from `started`; `counted` is what the loss is a mean over."""
 
     def __init__(
         self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"
@@ -44,8 +38,14 @@ class RunLog:
                 f"{self._run.metrics.path} is not there any more: it begins anew after step {progress.step:,}; the"
                 " model does not depend on it"
             )
+
+        def happened(record: dict[str, Any]) -> bool:
+            """Before the checkpoint; what came after it will be logged again."""
+            last = progress.validated_step if record.get("kind") == "validation" else progress.step
+            return record.get("step", math.inf) <= last
+
         for log in (self._run.metrics, self._run.timing):
-            damaged = log.keep(lambda record: _happened(record, progress))
+            damaged = log.keep(happened)
             if damaged:
                 self._reporter.warn(
                     f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
@@ -97,7 +97,8 @@ class RunLog:
         The run does not depend on a picture, nor may it hide why the run ends.
         """
         try:
-            picture, metrics = (_modified(path) for path in (self._run.learning_curve, self._run.metrics.path))
+            files = self._run.learning_curve, self._run.metrics.path
+            picture, metrics = (path.stat().st_mtime if path.exists() else -math.inf for path in files)
             if picture <= metrics:
                 self.draw_curve()
         except EnvironmentFault as error:
@@ -108,17 +109,6 @@ class RunLog:
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, learning_curve(records, self._config))
             self._drawn = time.monotonic()
-
-
-def _modified(path: Path) -> float:
-    """When a file was last written; if there is none, at no time."""
-    return path.stat().st_mtime if path.exists() else -math.inf
-
-
-def _happened(record: dict[str, Any], progress: Progress) -> bool:
-    """Whether a record is of something before the checkpoint; what came after it will be logged again."""
-    step = record.get("step", math.inf)
-    return step <= (progress.validated_step if record.get("kind") == "validation" else progress.step)
 
 
 def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> bytes:

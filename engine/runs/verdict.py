@@ -26,11 +26,9 @@ MANY_EPOCHS = 20
 def verdict(
     records: Sequence[dict[str, Any]], training: TrainingConfig, progress: Progress, limit: int | None
 ) -> list[str]:
-    """Lines for people: how good, whether more training would help, and what to do next.
+    """Lines for people, from those of metrics.jsonl: how good, whether more training would help, what to do next.
 
-    Args:
-        records: The lines of metrics.jsonl.
-        limit: Updates in all; None where that is not known yet.
+    `limit` is the number of updates in all; None where that is not known yet.
     """
     validations = [record for record in records if record.get("kind") == "validation"]
     if not validations:

@@ -29,33 +29,27 @@ def write_checkpoint(
     state: dict[str, Any],
     vocabulary: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Writes a checkpoint, then reads it back and verifies it.
+    """Writes a checkpoint, then reads it back and verifies it, see `write_files`.
 
     Args:
         tensors: File stem (`model`, `ema`, `optimizer`) to named tensors.
         description, state: What goes to `model.json` and `state.json`.
         vocabulary: Files of the tokenizer, by name.
-
-    Raises:
-        EnvironmentFault: It could not be written, or did not read back as written.
     """
-    contents = {f"{name}.safetensors": safetensors.torch.save(_contiguous(group)) for name, group in tensors.items()}
+    contents = {
+        f"{file}.safetensors": safetensors.torch.save(
+            {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
+        )
+        for file, group in tensors.items()
+    }
     contents["model.json"] = json_bytes(asdict(description))
     contents["state.json"] = json_bytes(state)
     contents |= vocabulary or {}
     write_files(target, contents)
 
 
-def _contiguous(group: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().to("cpu").contiguous() for name, tensor in group.items()}
-
-
 def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
-    """The tensors of one `.safetensors` file.
-
-    Raises:
-        ModelError: Missing or damaged.
-    """
+    """The tensors of one `.safetensors` file; ModelError if it is missing or damaged."""
     return _parse(read_file(directory, f"{name}.safetensors"), directory / f"{name}.safetensors")
 
 
@@ -72,20 +66,12 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, directory: Path, name: str) -> None:
-    """Copies the tensors of a checkpoint file into a model.
-
-    Raises:
-        ModelError: They are not weights of this model, see `read_weights`.
-    """
+    """Copies the tensors of a checkpoint file into a model; refuses what `read_weights` refuses."""
     _copy(read_weights(model, directory, name), model)
 
 
 def load_stored(model: nn.Module, stored: StoredModel) -> None:
-    """Copies the weights that were read from a checkpoint into a model.
-
-    Raises:
-        ModelError: They are not weights of this model, see `read_weights`.
-    """
+    """Copies the weights that were read from a checkpoint into a model; refuses what `read_weights` refuses."""
     tensors = _parse(stored.weights, stored.path)
     _refuse_other_weights(tensors, model, stored.path)
     _copy(tensors, model)
@@ -101,8 +87,7 @@ def _copy(tensors: dict[str, Tensor], model: nn.Module) -> None:
 def read_weights(model: nn.Module, directory: Path, name: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint file that holds a weight for each parameter of a model.
 
-    Raises:
-        ModelError: Names, shapes or types do not match, or a number is not finite.
+    ModelError if names, shapes or types do not match, or a number is not finite.
     """
     tensors = read_tensors(directory, name)
     _refuse_other_weights(tensors, model, directory / f"{name}.safetensors")
@@ -128,11 +113,7 @@ def _refuse_other_weights(tensors: Mapping[str, Tensor], model: nn.Module, path:
 
 
 def load_moments(optimizer: "Optimizer", model: nn.Module, directory: Path) -> None:
-    """Gives an optimizer the state that a checkpoint holds.
-
-    Raises:
-        ModelError: It is not that of this model.
-    """
+    """Gives an optimizer the state that a checkpoint holds; ModelError if it is not that of this model."""
     tensors = read_tensors(directory, "optimizer")
     try:
         optimizer.restore(model, tensors)
@@ -188,11 +169,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[Model, ModelDescription]:
-    """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use.
-
-    Raises:
-        ModelError: The checkpoint is damaged.
-    """
+    """Rebuilds the model of a checkpoint, in evaluation mode, with the weights that it says to use."""
     stored = read_model(directory)
     return restore_model(stored, device=device), stored.description
 
@@ -200,10 +177,8 @@ def load_model(directory: Path, *, device: str | torch.device = "cpu") -> tuple[
 def restore_model(stored: StoredModel, *, device: str | torch.device = "cpu") -> Model:
     """The model that was read from a checkpoint, in evaluation mode.
 
-    Its description is compared with the weights before memory is taken for a model of this size.
-
-    Raises:
-        ModelError: They do not belong together, or a weight is not finite.
+    Its description is compared with the weights before memory is taken for a model of this size: a ModelError says that
+    they do not belong together, or that a weight is not finite.
     """
     tensors = _parse(stored.weights, stored.path)
     _refuse_other_depth(tensors, stored.description, stored.path)

@@ -54,17 +54,13 @@ def dry_run(
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured.
-
-    Attributes:
-        seconds_per_update, seconds_per_validation: Of the clock.
-        memory: The most bytes that all processes of this machine took together, libraries included; on a GPU those of
-            tensors on it. None where the system does not tell.
-    """
+    """What was measured."""
 
     seconds_per_update: float
     seconds_per_validation: float
     memory: int | None
+    """The most bytes that all processes of this machine took together, libraries included; on a GPU those of tensors on
+    it. None where the system does not tell."""
 
     def seconds(self, updates: int, validate_every: int) -> float:
         """Of updates, with a validation after each `validate_every` of them and at the end."""
@@ -124,7 +120,7 @@ def _sizes(run: Run) -> list[str]:
     report, batches = data.train.report, StoreBatches(run.data.train, run.config, run.device).num_batches(0)
     steps = -(-batches // config.grad_accum_steps)
     pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
-    if report.text_only:
+    if report.unit == "text":
         pieces = f"{report.tgt_tokens:,} pieces"
     joint = data.tokenizer.joint
     return [
@@ -180,11 +176,7 @@ def _costs(run: Run, measured: Costs) -> list[str]:
         seconds = measured.seconds(int(updates), config.validate_every)
         lines.append(f"time            about {in_words(seconds)} for {updates:,} updates{most}")
     if measured.memory is not None:
-        lines.append(f"memory          about {measured.memory / 1e9:.1f} GB at the most{_where(run)}")
+        processes = f", in {run.ranks.count} processes" if run.ranks.count > 1 else ""
+        where = " on the GPU" if run.device.type == "cuda" else processes
+        lines.append(f"memory          about {measured.memory / 1e9:.1f} GB at the most{where}")
     return lines
-
-
-def _where(run: Run) -> str:
-    if run.device.type == "cuda":
-        return " on the GPU"
-    return f", in {run.ranks.count} processes" if run.ranks.count > 1 else ""

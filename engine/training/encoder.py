@@ -23,11 +23,7 @@ _MASKING_SEED = 1
 def masking(description: ModelDescription) -> Masking:
     """How tokens of a model are hidden."""
     return Masking(
-        mask_id=MASK_ID,
-        first_piece=FIRST_TEXT_ID,
-        vocab_size=description.tgt_vocab_size,
-        pad_id=PAD_ID,
-        eos_id=EOS_ID,
+        mask_id=MASK_ID, first_piece=FIRST_TEXT_ID, vocab_size=description.tgt_vocab_size, pad_id=PAD_ID, eos_id=EOS_ID
     )
 
 

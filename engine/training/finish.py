@@ -19,15 +19,12 @@ from ..runs.directory import RunDirectory
 
 @dataclass(frozen=True)
 class Request:
-    """In how long a run is to end.
-
-    Attributes:
-        text: As it was typed: a number of updates, or a duration such as `10m`.
-        asked: When, in seconds since 1970.
-    """
+    """In how long a run is to end."""
 
     text: str
+    """As it was typed: a number of updates, or a duration such as `10m`."""
     asked: float
+    """When, in seconds since 1970."""
 
     @property
     def steps(self) -> int | None:
@@ -49,11 +46,7 @@ class Request:
 
 
 def parse_request(text: str) -> Request:
-    """What `--finish-in` asks for, from now on.
-
-    Raises:
-        UsageError: Neither a number of updates nor a duration.
-    """
+    """What `--finish-in` asks for, from now on; UsageError if that is neither a number of updates nor a duration."""
     request = Request(text, time.time())
     try:
         if request.steps is None:
@@ -66,11 +59,7 @@ def parse_request(text: str) -> Request:
 
 
 class Finishing:
-    """What a run has been told about its end.
-
-    Raises:
-        ModelError: What was decided cannot be read.
-    """
+    """What a run has been told about its end; ModelError if what was decided cannot be read."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
@@ -89,10 +78,7 @@ class Finishing:
         return self._decided[-1] if self._decided else None
 
     def decide(self, finish: Finish) -> None:
-        """Writes a decision down.
-
-        It replaces earlier decisions for the same step or a later one.
-        """
+        """Writes a decision down, in the place of earlier ones for the same step or a later one."""
         self._decided = [earlier for earlier in self._decided if earlier.since < finish.since] + [finish]
         replace_json(self._run.finish, sealed({"decided": [asdict(finish) for finish in self._decided]}))
 

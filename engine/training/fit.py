@@ -7,6 +7,7 @@ Nothing here changes the weights. Validation alone decides something: when the l
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,7 @@ from .run import Run
 
 
 def fit(run: Run, *, validate_first: bool = False) -> None:
-    """Trains until the last update, or until validation no longer improves.
-
-    Args:
-        validate_first: Score the weights that it starts from.
+    """Trains until the last update, or until validation no longer improves. May score the first weights, too.
 
     Raises:
         Interrupted: A stop was requested; the state has been saved, or the message says that it has not.
@@ -138,12 +136,9 @@ def _save(run: Run) -> None:
 
 
 def save(run: Run) -> None:
-    """Writes a checkpoint, and removes old ones.
-
-    Raises:
-        EnvironmentFault: It cannot be written. Says which checkpoint is safe.
-    """
-    state = RunState(run.progress, run.plan.max_steps, run.data.identity, run.environment()).as_json()
+    """Writes a checkpoint, and removes old ones; EnvironmentFault says which is safe if it cannot be written."""
+    max_steps, score, loss = run.plan.max_steps, run.progress.score, run.progress.loss
+    state = asdict(RunState(run.progress, max_steps, run.data.identity, run.environment(), score, loss))
     target = run.directory.checkpoint_path(run.progress.step)
     if target.is_dir() and not run.directory.examine(target) and read_state(target) == state:
         return  # a stop right after a save: what is there is what would be written

@@ -26,10 +26,7 @@ from .precision import DTYPES, Precision
 class Start:
     """All that a follower needs to stand where the leader stands. It travels as JSON and safetensors.
 
-    Attributes:
-        parts: Micro-batches into which each batch is cut.
-        tokenizer, train_store: Directories, which all processes see.
-        weights, optimizer: Tensors by name, on the CPU.
+    Its directories must be seen by all processes. Its tensors are on the CPU.
     """
 
     config: TrainingConfig

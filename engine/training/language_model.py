@@ -15,10 +15,7 @@ from .validation import SAMPLES, DevSet
 def validate_language_model(
     dev: DevSet, model: DecoderOnly, step: int, *, tokenizer: Tokenizer, num_bytes: int
 ) -> dict[str, Any]:
-    """Perplexity per piece and per byte of texts, which are the targets of the pairs.
-
-    Args:
-        num_bytes: Of the texts in the batches, see `bytes_read`.
+    """Perplexity per piece and per byte of texts, which are the targets of the pairs and have `num_bytes` in all.
 
     Returns:
         loss (nats per piece, eos included), ppl = exp(loss), ppl_per_byte = exp(nats / bytes), a line end counting
@@ -36,10 +33,6 @@ def validate_language_model(
 
 
 def bytes_read(texts: Iterable[str], tokenizer: Tokenizer, max_pieces: int) -> int:
-    """Bytes of the texts that a model reads, a line end counting as one; longer texts it does not read.
-
-    Args:
-        max_pieces: Of the longest text that it reads, eos left out.
-    """
+    """Bytes of the texts that a model reads, those of at most `max_pieces` without eos; a line end counts as one."""
     read = [clean(text) for text in texts if len(tokenizer.tgt.encode(text)) <= max_pieces]
     return sum(len(text.encode()) + 1 for text in read)

@@ -62,15 +62,10 @@ def can_wait_for_length(config: TrainingConfig) -> bool:
 
 
 class Plan:
-    """The length of a run.
+    """The length of a run, whose time limit began at the monotonic time `started`.
 
-    Args:
-        run: Its directory; `plan.json` in it remembers what a time limit came to.
-        started: Monotonic time at which the time limit began.
-
-    Attributes:
-        limit: Updates in all, as far as is known; `NO_LIMIT` if nothing limits them yet.
-        pending: The time limit has still to be turned into a number of updates.
+    `plan.json` in its directory remembers what the limit came to; while it has still to be turned into a number of
+    updates, the plan is `pending`. `limit` is updates in all, as far as is known; `NO_LIMIT` if nothing limits them.
     """
 
     def __init__(self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float) -> None:
@@ -156,8 +151,7 @@ class Plan:
     def fall(self, step: int) -> bool:
         """Lets the learning rate fall from the next update on, to 0 at the end of the shortest run that allows it.
 
-        Returns:
-            Whether that makes the run shorter; else its rate falls already, or is still rising.
+        Returns whether that makes the run shorter; else its rate falls already, or is still rising.
         """
         if self.pending or self._finish is not None or step <= self._config.warmup_steps:
             return False
@@ -206,8 +200,7 @@ class Plan:
     def after_update(self, step: int, validate: Callable[[], object]) -> None:
         """Times update `step`, which has just ended. Decides, or revises, the run's length where that is due.
 
-        Args:
-            validate: Makes a validation, to see how long that takes.
+        `validate` makes a validation, to see how long that takes.
         """
         self._time_update()
         if step >= self.limit:
@@ -232,19 +225,15 @@ class Plan:
         self._timed += 1
 
     def _is_timed_enough(self, request: Request | None) -> bool:
-        """Whether enough updates have been timed to turn the time limit into a number of updates."""
-        in_a_hurry = request is not None or self._time_is_short()
-        return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and in_a_hurry)
+        """Whether the time limit can become a number of updates: sooner if a third of the time has gone."""
+        is_short = self._seconds_left() < parse_duration(self._config.max_time or "") * 2 / 3
+        return self._timed == PLAN_STEP or (self._timed >= FEWEST_TIMED and (request is not None or is_short))
 
     def _obey(self, step: int) -> None:
         """Takes up what has been decided about the updates after this one, now or at an earlier start."""
         self._finish = self._finishing.after(step)
         if self._finish is not None:
             self.limit, self._revisable = self._finish.until, False
-
-    def _time_is_short(self) -> bool:
-        """Whether a third of the time has gone."""
-        return self._seconds_left() < parse_duration(self._config.max_time or "") * 2 / 3
 
     def _finish_as_asked(self, request: Request, step: int, validate: Callable[[], object]) -> None:
         """Decides how many more updates there are, once it is known what one takes, and lets the rate fall."""

@@ -4,8 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...configs import RunConfig
-from ...data.cleaning import clean
-from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
+from ...data.corpus import (
+    Corpus,
+    Pair,
+    dev_corpus,
+    dev_flags,
+    first_pairs,
+    mix,
+    open_corpus,
+    replay_corpus,
+    usable_pairs,
+)
 from ...data.facts import sample_rows, swap_remark
 from ...data.formats.format import Languages
 from ...data.store import Limits, TokenStore, build_store, open_store
@@ -38,9 +47,6 @@ class PreparedData:
     """All that training reads.
 
     Attributes:
-        tokenizer: Built, given, or the run's own.
-        train, dev: Tokenised pairs.
-        dev_pairs: The validation set as text.
         identity: Changes whenever any of the text does.
         languages: Those that the settings name, else those that the training files do.
     """
@@ -86,7 +92,10 @@ def prepare_data(
     check_vocabulary(settings, tokenizer)
     if dev.identity != whole_dev.identity:
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
-    dev_pairs = _dev_pairs(dev)
+    dev_pairs = usable_pairs(dev)
+    if not dev_pairs:
+        what = "set" if dev.unit == "pair" else dev.unit
+        raise DataError(f"{dev.name} has no usable {dev.unit}; name a validation {what} with {dev_flags(dev)}")
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
     train_key = f"{train.identity} {dev_key}"  # what it says of pairs that are in both depends on both
@@ -99,12 +108,11 @@ def prepare_data(
             f"{leaked:,} training {train.unit}s are also in the validation set:"
             " its scores will look better than they should"
         )
-    if saved is None and not train.text_only:
+    if saved is None:
         sample = (train_store[row] for row in sample_rows(len(train_store)))
         texts = [(tokenizer.src.decode(src.tolist()), tokenizer.tgt.decode(tgt.tolist())) for src, tgt in sample]
         if (remark := swap_remark(texts, dev_pairs)) is not None:
             reporter.warn(remark)
-    if saved is None:
         for doubt in doubts(train_store, len(dev_pairs), settings.training):
             reporter.warn(doubt)
     (src, tgt), (known_src, known_tgt) = settings.data.languages, train.languages
@@ -126,7 +134,7 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         from ...data.holdout import hold_out
 
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
-        grouped = "" if train.text_only else ", grouped by source sentence"
+        grouped = ", grouped by source sentence" if train.unit == "pair" else ""
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
             reporter.warn(remark)
@@ -177,15 +185,6 @@ def _restore(directory: Path, checkpoint: Path, reporter: Reporter) -> None:
         Tokenizer.load(checkpoint).save(directory)
 
 
-def _dev_pairs(dev: Corpus) -> list[Pair]:
-    pairs = [(src, tgt) for src, tgt in dev.pairs() if (dev.text_only or clean(src)) and clean(tgt)]
-    if not pairs and dev.text_only:
-        raise DataError(f"{dev.name} has no usable text; name a validation text with --dev-text")
-    if not pairs:
-        raise DataError(f"{dev.name} has no usable pair; name a validation set with --dev-src and --dev-tgt, or --dev")
-    return pairs
-
-
 def _store(
     cache: Path,
     key: str,
@@ -211,13 +210,9 @@ def _store(
 
 def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[str]:
     """Lines for people, none where all seems well."""
-    return [*_of_size(train, dev_pairs), *_of_text(train), *_of_length(train, training)]
-
-
-def _of_size(train: TokenStore, dev_pairs: int) -> list[str]:
-    unit = train.report.unit
+    unit, report = train.report.unit, train.report
     found: list[str] = []
-    if len(train) < FEW_PAIRS and not train.report.text_only:
+    if len(train) < FEW_PAIRS and unit == "pair":
         found.append(
             f"{len(train):,} training {unit}s are very few: a translator learns their words and phrases from them,"
             " but hardly how to translate other sentences; some 5,000 make a difference"
@@ -227,21 +222,14 @@ def _of_size(train: TokenStore, dev_pairs: int) -> list[str]:
             f"the validation set has {dev_pairs:,} {unit}{'s' if dev_pairs != 1 else ''}: its scores say little, and"
             " which checkpoint is the best is left to chance; take some 200 or more"
         )
-    return found
-
-
-def _of_text(train: TokenStore) -> list[str]:
-    found: list[str] = []
-    identical = train.report.identical / train.report.kept
-    if identical > MANY_IDENTICAL and not train.report.text_only:
+    if (identical := report.identical / report.kept) > MANY_IDENTICAL:
         found.append(f"{identical:.0%} of the training pairs have the same text on both sides; are the files right?")
-    copies = train.report.copies / train.report.kept
-    if copies > MANY_COPIES:
-        found.append(f"{copies:.0%} of the training {train.report.unit}s are copies of others")
-    return found
+    if (copies := report.copies / report.kept) > MANY_COPIES:
+        found.append(f"{copies:.0%} of the training {unit}s are copies of others")
+    return [*found, *_doubts_of_length(train, training)]
 
 
-def _of_length(train: TokenStore, training: TrainingConfig) -> list[str]:
+def _doubts_of_length(train: TokenStore, training: TrainingConfig) -> list[str]:
     """Counts an update as full; where only a time or a patience ends the training, nothing is known yet."""
     if training.max_steps is None:
         return []

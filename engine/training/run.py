@@ -24,7 +24,6 @@ from ..runs.checkpoint import ModelDescription, Saved, read_description
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
 from ..runs.weights import blank_model, load_moments, load_stored, load_weights, read_weights
-from ..workers.ranks import Ranks
 from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts, objective_of
 from .finish import Finishing, Request
 from .plan import Plan
@@ -35,12 +34,7 @@ from .validation import DevSet, Validator, build_validator
 
 @dataclass
 class Run:
-    """A training under way.
-
-    Attributes:
-        saved: The checkpoint that it goes on from, if there is one.
-        moved: What to say if its directory has got another name.
-    """
+    """A training under way: `saved` is the checkpoint that it goes on from, if there is one."""
 
     directory: RunDirectory
     settings: RunConfig
@@ -48,16 +42,17 @@ class Run:
     description: ModelDescription
     setup: Setup
     plan: Plan
-    ranks: Ranks
     trainer: Trainer
     log: RunLog
     reporter: Reporter
     interrupts: Interrupts
     saved: Saved | None
     moved: str = ""
+    """What to say if its directory has got another name."""
 
     def __post_init__(self) -> None:
         self.config, self.progress = self.trainer.config, self.trainer.progress
+        self.ranks = self.setup.ranks
         self.device = next(self.trainer.model.parameters()).device
 
     @cached_property
@@ -104,11 +99,7 @@ class Run:
         }
 
     def begin(self, init_from: Path | None) -> None:
-        """Takes its first weights: of its checkpoint, of another run, or those of the seed.
-
-        Raises:
-            UsageError: The run to start from has another model.
-        """
+        """Takes its first weights: of its checkpoint, of another run, or those of the seed."""
         if self.saved is not None:
             self._restore(self.saved)
             if init_from is not None:
@@ -138,7 +129,7 @@ class Run:
             self.trainer.average.restore({name: tensor.to(self.device) for name, tensor in averages.items()})
 
     def initialise(self, source: RunDirectory) -> None:
-        """Takes the best weights of another run."""
+        """Takes the best weights of another run; UsageError if it has another model."""
         stored = source.find_model("best", warn=self.reporter.warn)
         theirs, ours = stored.description.model_config().without_dropout(), self.settings.model.without_dropout()
         if theirs != ours:
@@ -211,25 +202,18 @@ def opened(
             parts=fixed_parts(settings),
         )
         with _forgetting_request(finishing, reporter):
-            yield _run(settings, directory, data, description, setup, plan, begun_at, reporter, interrupts, saved)
+            trainer = _trainer(settings, description, data, setup, saved)
+            counted = COUNTED[objective_of(settings.model.architecture, settings.training)]
+            log = RunLog(directory, settings.training, reporter, begun_at, counted=counted)
+            yield Run(directory, settings, data, description, setup, plan, trainer, log, reporter, interrupts, saved)
 
 
-def _run(
-    settings: RunConfig,
-    directory: RunDirectory,
-    data: PreparedData,
-    description: ModelDescription,
-    setup: Setup,
-    plan: Plan,
-    begun_at: float,
-    reporter: Reporter,
-    interrupts: Interrupts,
-    saved: Saved | None,
-) -> Run:
-    """The run, with a trainer and a log of its own."""
-    training, ranks = settings.training, setup.ranks
-    trainer = build_trainer(
-        training,
+def _trainer(
+    settings: RunConfig, description: ModelDescription, data: PreparedData, setup: Setup, saved: Saved | None
+) -> Trainer:
+    """A trainer with the weights of the seed, and the progress of the run."""
+    return build_trainer(
+        settings.training,
         description,
         data.tokenizer,
         data.train,
@@ -237,23 +221,8 @@ def _run(
         dtype=setup.dtype,
         muon_dtype=setup.muon_dtype,
         parts=setup.division.parts,
-        group=ranks,
+        group=setup.ranks,
         progress=replace(saved.state.progress) if saved else Progress(),
-    )
-    counted = COUNTED[objective_of(settings.model.architecture, training)]
-    return Run(
-        directory=directory,
-        settings=settings,
-        data=data,
-        description=description,
-        setup=setup,
-        plan=plan,
-        ranks=ranks,
-        trainer=trainer,
-        log=RunLog(directory, training, reporter, begun_at, counted=counted),
-        reporter=reporter,
-        interrupts=interrupts,
-        saved=saved,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a validation computes: the loss of a set, and what each machine is scored by; a few outputs to look at.
+"""What a validation computes: the loss of a set, and what each kind of model is scored by; a few outputs to look at.
 
 A validation scores a model in evaluation mode, says how good it is, and returns its figures by name. `score` decides
 about the best: higher is better. A stop that is requested in its midst raises `Interrupted`.
@@ -37,17 +37,13 @@ SAMPLES = 3
 
 @dataclass(frozen=True)
 class DevSet:
-    """A validation set, as `batches` and as text, and who hears the scores.
-
-    Attributes:
-        stop_requested: The signal that asks to stop, if one has arrived. Looked at again and again, so that Ctrl-C does
-            not wait for a whole validation.
-    """
+    """A validation set, as `batches` and as text, and who hears the scores."""
 
     batches: Callable[[], Iterable[Batch]]
     pairs: list[Pair]
     reporter: Reporter
     stop_requested: Callable[[], int | None]
+    """The signal that asks to stop, if one has arrived; asked again and again, so that Ctrl-C need not wait."""
 
     def all_batches(self) -> Iterator[Batch]:
         """The tokenised set, with a look at whether to stop before each batch."""

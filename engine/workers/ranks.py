@@ -29,7 +29,7 @@ from torch import Tensor, distributed
 
 from ...seq2seq.training.batch import Group
 from ...system.errors import EnvironmentFault
-from ...system.processes import Child, Ending
+from ...system.processes import Child
 
 _FOLDER = "tfm-ranks-"
 """Begins the names of folders for meeting points; the leader's process number follows."""
@@ -40,8 +40,6 @@ _STOP = -1.0
 _READY = b"ready\n"
 
 Number = TypeVar("Number", int, float)
-
-
 Wait = Callable[[], object]
 """Returns when all ranks have called it."""
 
@@ -79,11 +77,7 @@ class SharedMemory:
         self.file = self._rows = None
 
     def reserve(self, ranks: int, size: int) -> bool:
-        """Makes room for a tensor of `size` bytes of each rank. One rank does that for all.
-
-        Returns:
-            Whether there is room.
-        """
+        """Makes room for a tensor of `size` bytes of each rank, if there is any. One rank does that for all."""
         if self.file is None:
             return False
         try:
@@ -108,10 +102,7 @@ class SharedMemory:
 
         Each rank lays its tensor down, adds one part up over all ranks, in their order, and picks up the whole sum.
         Nobody writes what another may still read: rows are read between the two waits only, and the next sum is
-        written after the next wait.
-
-        Args:
-            tensor: One that `fits`, of the same shape and type in each rank.
+        written after the next wait. The tensor `fits`, and is of the same shape and type in each rank.
         """
         flat = tensor.view(-1)
         *rows, total = (row[: tensor.nbytes].view(tensor.dtype) for row in self._all_rows())
@@ -125,12 +116,7 @@ class SharedMemory:
         flat.copy_(total)
 
     def all_gather(self, tensor: Tensor, ends: Sequence[int], rank: int, wait: Wait) -> None:
-        """Fills in the parts of a tensor that other ranks have computed.
-
-        Args:
-            tensor: A flat one that `fits`.
-            ends: Where the part of each rank ends; it begins where that of the rank before ends.
-        """
+        """Fills in the parts of a flat tensor, which `fits`, that other ranks have computed; see `Ranks.all_gather`."""
         parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         rows = [row[: tensor.nbytes].view(tensor.dtype) for row in self._all_rows()]
         rows[rank][parts[rank]] = tensor[parts[rank]]
@@ -171,12 +157,7 @@ class Ranks(Group):
             distributed.all_reduce(tensor)
 
     def all_gather(self, tensor: Tensor, ends: Sequence[int]) -> None:
-        """Fills in what the other ranks have computed of a flat tensor.
-
-        Args:
-            tensor: The part of each rank begins where that of the rank before ends.
-            ends: Where they end.
-        """
+        """Fills in what the other ranks have computed of a flat tensor: their parts, in order, end at `ends`."""
         if self.count == 1:
             return
         if self.memory.fits(tensor):
@@ -255,13 +236,9 @@ def using_threads(count: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def joined(ranks: Ranks, follower: str = "") -> Iterator[None]:
-    """Joins all ranks for as long as the block lasts; the leader of ranks that nobody has started starts them.
+    """Joins all ranks for as long as the block lasts; EnvironmentFault if one of them dies.
 
-    Args:
-        follower: The module that a rank runs which the leader starts.
-
-    Raises:
-        EnvironmentFault: A follower died.
+    The leader of ranks that nobody has started starts them: each runs the module `follower`.
     """
     if ranks.count == 1:
         with using_threads(ranks.threads):
@@ -297,8 +274,8 @@ def _followers(ranks: Ranks, module: str) -> Iterator[None]:
             _meet(ranks, meeting_point)
             yield
         except RuntimeError as error:
-            ending = _first_ending(followers)
-            if ending is None:
+            endings = (follower.ended_within(1 / len(followers)) for follower in followers)  # within a second in all
+            if (ending := next(filter(None, endings), None)) is None:
                 raise
             raise EnvironmentFault(
                 f"a training process {ending}; run the same command to continue, with --set training.ranks=1 for one"
@@ -336,14 +313,6 @@ def _start(module: str, ranks: Ranks, meeting_point: Path) -> Child:
     file = ranks.memory.file
     arguments = ranks.rank, ranks.count, ranks.threads, meeting_point, -1 if file is None else file
     return Child(module, *arguments, purpose="to train in", inherits=() if file is None else (file,))
-
-
-def _first_ending(followers: list[Child]) -> Ending | None:
-    """How a follower ended by itself, if one has or does so within a second."""
-    for follower in followers:
-        if ending := follower.ended_within(1 / len(followers)):
-            return ending
-    return None
 
 
 def _meet(ranks: Ranks, meeting_point: Path) -> None:

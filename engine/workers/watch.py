@@ -77,10 +77,8 @@ class _Watch:
     def obituary(self, error: BaseException) -> str | None:
         """What to say of the process whose end was the cause of an error here; None if it was not that.
 
-        Only the leader talks, unless it has died itself.
-
-        Args:
-            error: A broken connection is felt before the other process has said how it ended; a signal comes later.
+        Only the leader talks, unless it has died itself. A broken connection is felt before the other process has said
+        how it ended; a signal comes later.
         """
         others = [rank for rank in range(self._count) if rank != self._rank]
         with contextlib.suppress(RuntimeError):  # of the store
@@ -114,9 +112,8 @@ class _Watch:
 def watched(rank: int, count: int, interrupts: Interrupts) -> Iterator[None]:
     """Inside the block the processes that torchrun started watch each other.
 
-    Raises:
-        EnvironmentFault: In place of an error, or of a signal of torchrun, that came of the end of another process;
-            without a word where the leader says it.
+    EnvironmentFault takes the place of an error, or of a signal of torchrun, that came of the end of another process;
+    it has no words where the leader says it.
     """
     watch = _Watch(rank, count)
     try:

@@ -89,8 +89,7 @@ class Beam:
     ) -> tuple["Extensions", Tensor | None]:
         """Puts those of 2 K extensions that end aside.
 
-        Returns:
-            The first K others of each sentence; and (A,) which sentences are done, None if none is.
+        Returns the first K others of each sentence; and (A,) which sentences are done, None if none is.
         """
         k, length, is_eos = self.size, rows.length + 1, found.tokens == task.eos_id
         if length < task.first_limit and not bool(is_eos.any()) and not bool((ended.count >= k).any()):
@@ -106,16 +105,12 @@ class Beam:
 
 
 class Extensions(NamedTuple):
-    """One-token extensions of hypotheses, n for each of A sentences, likeliest first.
-
-    Attributes:
-        log_prob: (A, n), of the extended hypotheses.
-        rows: (A, n), the rows they extend.
-        tokens: (A, n).
-    """
+    """One-token extensions of hypotheses, n for each of A sentences, likeliest first; each tensor is (A, n)."""
 
     log_prob: Tensor
+    """Of the extended hypotheses."""
     rows: Tensor
+    """The rows they extend."""
     tokens: Tensor
 
     def select(self, sentences: Tensor) -> "Extensions":
@@ -125,19 +120,14 @@ class Extensions(NamedTuple):
 
 @dataclass
 class _Rows:
-    """The hypotheses that go on: K of each sentence, side by side. A sentence begins with one.
-
-    Attributes:
-        sentences: Numbers of the A sentences still searched for.
-        limits: (A,) of their lengths.
-        log_prob: (A, K).
-        ids: (A * K, T), bos first.
-    """
+    """The hypotheses that go on: K of each sentence, side by side. A sentence begins with one."""
 
     sentences: list[int]
+    """Numbers of the A sentences still searched for."""
     limits: Tensor
-    log_prob: Tensor
-    ids: Tensor
+    """(A,) of their lengths."""
+    log_prob: Tensor  # (A, K)
+    ids: Tensor  # (A * K, T), bos first
 
     @classmethod
     def first(cls, task: Task) -> "_Rows":
@@ -176,10 +166,8 @@ class _Rows:
 def likeliest_extensions(log_prob: Tensor, log_probs: Tensor, count: int, filler: int) -> Extensions:
     """The `count` likeliest one-token extensions of each sentence's hypotheses.
 
-    Args:
-        log_prob: (A, K), of the hypotheses.
-        log_probs: (A * K, V), of their next tokens; overwritten.
-        filler: Token of impossible extensions, which fill up where a small vocabulary has fewer.
+    `log_prob` (A, K) is of the hypotheses, `log_probs` (A * K, V) of their next tokens, and overwritten. Impossible
+    extensions by the token `filler` fill up where a small vocabulary has fewer.
     """
     sentences, k = log_prob.shape
     width = log_probs.size(1)
@@ -208,9 +196,7 @@ def _first_open(is_eos: Tensor, k: int) -> Tensor:
 class EndedHypotheses:
     """The best hypotheses of each sentence that have ended so far.
 
-    Attributes:
-        count: (A,) how many have ended.
-        likeliest: (A,) the log-probability of the likeliest of them.
+    `count` (A,) is how many have ended, `likeliest` (A,) the log-probability of the likeliest of them.
     """
 
     def __init__(self, beam: Beam, task: Task) -> None:
@@ -223,12 +209,9 @@ class EndedHypotheses:
         self._ids = torch.zeros((sentences, n_best, 0), dtype=torch.long, device=device)  # filled up with eos
 
     def add(self, log_prob: Tensor, ids: Tensor, rows: Tensor) -> None:
-        """Adds hypotheses of one length.
+        """Adds hypotheses of one length: log_prob (A, K), -inf where nothing ends, and the row of each, rows (A, K).
 
-        Args:
-            log_prob: (A, K), -inf where nothing ends.
-            ids: (R, T), of all the rows, without bos and eos.
-            rows: (A, K), the row of each hypothesis.
+        The ids (R, T) are those of all the rows, without bos and eos.
         """
         ends = log_prob > IMPOSSIBLE
         if not bool(ends.any()):
@@ -268,13 +251,8 @@ def build_search(
 ) -> Greedy | Beam:
     """A run's own search for `n_best` hypotheses of each sentence, with what is asked for instead of its defaults.
 
-    Args:
-        defaults: The run's.
-        beam_size: Hypotheses kept; 1 is greedy search. If not given, the run's, or `n_best` if that is more.
-        length_penalty, no_repeat_ngram_size: See `Beam`; the run's if not given.
-
-    Raises:
-        ValueError: A value is out of range, or `n_best` exceeds the beam size given.
+    A beam size of 1 is greedy search. If none is given it is the run's, or `n_best` if that is more. ValueError if a
+    value is out of range, or `n_best` exceeds the beam size given.
     """
     alpha = defaults.length_penalty if length_penalty is None else length_penalty
     size = max(defaults.beam_size, n_best) if beam_size is None else beam_size

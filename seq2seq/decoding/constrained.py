@@ -86,7 +86,7 @@ class ConstrainedBeam:
                 sentence.extend(log_probs[rows], free[rows], position)
             alive = [place for place, sentence in enumerate(active) if sentence.beam]
             # The rows of a sentence with fewer hypotheses are filled up with its first one.
-            beams = [(place * width, _filled(active[place].beam, k)) for place in alive]
+            beams = [(place * width, active[place].filled_beam(k)) for place in alive]
             parents = torch.tensor([start + one.parent for start, beam in beams for one in beam], device=task.device)
             tokens = torch.tensor([one.ids[-1] for _, beam in beams for one in beam], device=task.device)
             if alive:
@@ -109,12 +109,10 @@ class _Sentence:
         self._incomplete: list[_Open] = []
 
     def extend(self, log_probs: Tensor, free: Tensor, position: int) -> None:
-        """Extends the hypotheses by one token each, and puts those that end aside.
+        """Extends the hypotheses by a token at this position, 0 after bos, and puts those that end aside.
 
-        Args:
-            log_probs: (len(beam), V).
-            free: The same, without what must come in a phrase only; may be the same tensor, and is overwritten.
-            position: Of the token to be chosen, 0 after bos.
+        The log-probabilities are (len(beam), V). `free` are the same without what must come in a phrase only; it may be
+        the same tensor, and is overwritten.
         """
         prefix = self._task.prefixes[self.number] if self._task.prefixes else ()
         if position < len(prefix):
@@ -130,6 +128,9 @@ class _Sentence:
         if self._is_done(going_on):
             going_on = []
         self.beam = [_Open([*self.beam[c.row].ids, c.token], c.log_prob, c.progress, c.row) for c in going_on]
+
+    def filled_beam(self, count: int) -> list[_Open]:
+        return self.beam + self.beam[:1] * (count - len(self.beam))
 
     def _is_done(self, going_on: list[_Candidate]) -> bool:
         """Whether enough hypotheses have ended, and one of them is likelier than all that go on.
@@ -195,7 +196,8 @@ def allocate(candidates: Sequence[_Candidate], k: int) -> list[_Candidate]:
     for one in sorted(candidates, key=lambda one: -one.log_prob):
         banks.setdefault(one.progress.tokens, []).append(one)
     order = [banks[tokens] for tokens in sorted(banks, reverse=True)]
-    chosen = list(_by_turns(order))[:k]
+    longest = max(map(len, order), default=0)
+    chosen = [bank[rank] for rank in range(longest) for bank in order if rank < len(bank)][:k]
     return sorted(chosen, key=lambda one: -one.log_prob)
 
 
@@ -205,12 +207,3 @@ def _barrier(only: frozenset[int], size: int) -> Tensor:
     barrier = torch.full((size,), IMPOSSIBLE)
     barrier[list(only)] = 0.0
     return barrier
-
-
-def _by_turns(banks: list[list[_Candidate]]) -> Iterator[_Candidate]:
-    for rank in range(max(map(len, banks), default=0)):
-        yield from (bank[rank] for bank in banks if rank < len(bank))
-
-
-def _filled(beam: list[_Open], count: int) -> list[_Open]:
-    return beam + beam[:1] * (count - len(beam))

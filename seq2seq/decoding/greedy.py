@@ -32,8 +32,7 @@ class Greedy:
 
     Args:
         length_penalty: Alpha for the reported score; the search itself compares nothing.
-        no_repeat_ngram_size: n of the n-grams that stand at most once in an output, see `forbid_repeats`; 0 for no such
-            limit.
+        no_repeat_ngram_size: n of the n-grams that stand at most once in an output, see `forbid_repeats`; 0: no limit.
     """
 
     length_penalty: float = LENGTH_PENALTY
@@ -50,14 +49,12 @@ class Greedy:
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """One hypothesis for each sentence; see `Search`."""
-        found = extend_rows(step, state, task, likeliest_tokens, self.length_penalty, self.no_repeat_ngram_size)
+
+        def likeliest(log_probs: Tensor, *_: object) -> Tensor:
+            return largest(log_probs, 1)[1].squeeze(1)
+
+        found = extend_rows(step, state, task, likeliest, self.length_penalty, self.no_repeat_ngram_size)
         return [[best] for best in found]
-
-
-def likeliest_tokens(log_probs: Tensor, sentences: list[int], position: int) -> Tensor:
-    """The likeliest token of each row, (R,)."""
-    del sentences, position
-    return largest(log_probs, 1)[1].squeeze(1)
 
 
 @dataclass
@@ -73,17 +70,9 @@ class _Output:
 def extend_rows(
     step: Step, state: SearchState, task: Task, choose: Choose, length_penalty: float, no_repeat_ngram_size: int = 0
 ) -> list[Hypothesis]:
-    """Extends every sentence token by token until it ends; finished rows are dropped when there are enough of them.
+    """Extends every sentence by tokens that `choose` picks until it ends; drops finished rows when there are enough.
 
-    Args:
-        step, state: The model, as a search sees it; the state has one row for each sentence.
-        task: What is searched for.
-        choose: The rule that picks the tokens.
-        length_penalty: Alpha for the reported score; nothing is compared here.
-        no_repeat_ngram_size: n of the n-grams that stand at most once in an output; 0 for no such limit.
-
-    Returns:
-        One hypothesis for each sentence, in order.
+    Arguments as of `Search` and `Greedy`. Returns one hypothesis for each sentence, in order.
     """
     outputs = [_Output(sentence) for sentence in range(len(task.max_lengths))]
     rows = outputs  # the output of each row of the state
@@ -110,10 +99,7 @@ def extend_rows(
         ids = torch.cat([ids, last[:, None]], dim=1)
         going_on = [number for number, row in enumerate(rows) if not row.has_ended]
         if len(rows) - len(going_on) >= _IDLE_ROWS * len(rows):
-            rows, kept = (
-                [rows[number] for number in going_on],
-                torch.tensor(going_on, dtype=torch.long, device=task.device),
-            )
-            ids = ids[kept]
+            kept = torch.tensor(going_on, dtype=torch.long, device=task.device)
+            rows, ids = [rows[number] for number in going_on], ids[kept]
             state.reorder(kept, kept)
     return [finished(output.ids, output.log_prob, length_penalty) for output in outputs]

@@ -8,17 +8,13 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Spelling:
-    """One way to write a phrase.
-
-    Attributes:
-        tokens: One or more.
-        after: Tokens that it may follow, bos among them if an output may begin with it; None: all.
-        before: Tokens that may follow it, besides eos; None: all.
-    """
+    """One way to write a phrase: one token or more."""
 
     tokens: tuple[int, ...]
     after: frozenset[int] | None = None
+    """Tokens that it may follow, bos among them if an output may begin with it; None: all."""
     before: frozenset[int] | None = None
+    """Tokens that may follow it, besides eos; None: all."""
 
     def may_follow(self, token: int) -> bool:
         """Whether it may stand after a token."""
@@ -42,18 +38,14 @@ MAX_READINGS = 16
 
 
 class PhraseReading(NamedTuple):
-    """One way to see phrases in a hypothesis, at different places each.
-
-    Attributes:
-        met: Which phrases it has, by their numbers.
-        begun: Another one whose spelling has just come in part, or wholly if the next token has a say in it.
-        spelling: That of `begun`.
-        come: So many of its tokens have come.
-    """
+    """One way to see phrases in a hypothesis, at different places each."""
 
     met: frozenset[int] = frozenset()
+    """Which phrases it has, by their numbers."""
     begun: int | None = None
+    """Another one whose spelling has just come in part, or wholly if the next token has a say in it."""
     spelling: Spelling = Spelling(())
+    """That of `begun`, of which `come` tokens have come."""
     come: int = 0
 
     @property
@@ -69,19 +61,15 @@ class PhraseReading(NamedTuple):
 
 @dataclass(frozen=True)
 class PhraseProgress:
-    """How much of its phrases a hypothesis has, in all ways to see it: tokens may end one phrase or begin another.
-
-    Attributes:
-        phrases: That the output must contain, each as often as it is here.
-        only_in_phrases: Tokens that come nowhere but in a phrase.
-        readings: The ways to see it.
-        known: All that have come from the same beginning, by their readings: equal ones are one object.
-    """
+    """How much of its phrases a hypothesis has, in all ways to see it: tokens may end one phrase or begin another."""
 
     phrases: tuple[Phrase, ...]
+    """That the output must contain, each as often as it is here."""
     only_in_phrases: frozenset[int] = frozenset()
+    """Tokens that come nowhere but in a phrase."""
     readings: tuple[PhraseReading, ...] = (PhraseReading(),)
     known: dict[tuple[PhraseReading, ...], "PhraseProgress"] = field(default_factory=dict, compare=False, repr=False)
+    """All that have come from the same beginning, by their readings: equal ones are one object."""
 
     @cached_property
     def tokens(self) -> int:
@@ -139,8 +127,7 @@ class PhraseProgress:
     def after(self, previous: int, token: int) -> "PhraseProgress | None":
         """What it becomes with a token after `previous`. A phrase that is broken off has to begin anew.
 
-        Returns:
-            None where a token would stand outside a phrase that comes only in phrases.
+        None where a token would stand outside a phrase that comes only in phrases.
         """
         if token in self._noticed:
             key = previous, token

@@ -72,8 +72,7 @@ class Sample:
 def restricted_distribution(log_probs: Tensor, sampling: Sample) -> tuple[Tensor, Tensor]:
     """The distribution that is sampled from, by log-probabilities (R, V).
 
-    Returns:
-        Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids so ordered.
+    Probabilities (R, V) in falling order, 0 outside the likely part and summing to 1, and the token ids so ordered.
     """
     temperature = max(sampling.temperature, 1e-30)  # below it the quotients overflow; it is the likeliest token by then
     probs, tokens = (log_probs / temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)

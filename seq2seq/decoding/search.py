@@ -47,43 +47,32 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One finished output.
-
-    Attributes:
-        ids: Token ids, without bos and eos.
-        log_prob: Sum of the log-probabilities of the tokens, eos included, under the model without its control pieces.
-        score: The log-probability normalised for length; what beam search ranks by.
-    """
+    """One finished output."""
 
     ids: list[int]
+    """Without bos and eos."""
     log_prob: float
+    """Sum of the log-probabilities of the tokens, eos included, under the model without its control pieces."""
     score: float
+    """The log-probability normalised for length; what beam search ranks by."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is searched for: for each sentence of a batch the limits of its output.
-
-    Attributes:
-        max_lengths: Most tokens of each output, eos included; at its limit an output can only end.
-        bos_id, eos_id: What starts and ends an output.
-        prefixes: For each sentence the tokens that its output begins with, without bos; no tokens where all is free.
-            May be left out where no output has a given beginning.
-        keys: What identifies each sentence, such as its line; only sampling needs it.
-        device: Where the step computes.
-        phrases: For each sentence what its output must contain; only a search under constraint looks at them.
-
-    Raises:
-        ValueError: There are too few or too many prefixes, or one of them leaves no room for eos or has eos in it.
-    """
+    """What is searched for: for each sentence of a batch the limits of its output."""
 
     max_lengths: Sequence[int]
+    """Most tokens of each output, eos included; at its limit an output can only end."""
     bos_id: int
     eos_id: int
     prefixes: Sequence[Sequence[int]] = ()
+    """For each sentence the tokens that its output begins with, without bos; no tokens where all is free. None may have
+    eos in it, or leave no room for it. May be left out where no output has a given beginning."""
     keys: Sequence[str] = ()
+    """What identifies each sentence, such as its line; only sampling needs it."""
     device: torch.device | None = None
     phrases: "Sequence[Sequence[Phrase]]" = ()
+    """For each sentence what its output must contain; only a search under constraint looks at them."""
 
     def __post_init__(self) -> None:
         if not self.prefixes:
@@ -121,14 +110,9 @@ class Search(Protocol):
         ...
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
-        """Searches for the outputs of a batch.
+        """Searches for the outputs of a batch: for each sentence its hypotheses, best first.
 
-        Args:
-            step, state: The model, as a search sees it; the state has one row for each sentence.
-            task: What is searched for.
-
-        Returns:
-            For each sentence its hypotheses, best first.
+        Step and state are the model, as a search sees it; the state has one row for each sentence.
         """
         ...
 
@@ -199,10 +183,8 @@ def force_prefixes(
 
     That token keeps its log-probability, so that of a hypothesis remains what the model says of its whole output.
 
-    Args:
-        log_probs: (R, V), equally many rows for each sentence.
-        position: Of the token to be chosen, 0 after bos.
-        sentences: The sentences of the rows, in order.
+    The log-probabilities (R, V) have equally many rows for each of `sentences`, in order. The position is that of the
+    token to be chosen, 0 after bos.
     """
     given = [prefixes[i][position] if position < len(prefixes[i]) else None for i in sentences]
     each = log_probs.size(0) // len(sentences)

@@ -1,4 +1,4 @@
-"""The Transformer of Vaswani et al. (2017), equation by equation, and three machines made of it. Read in this order:
+"""The Transformer of Vaswani et al. (2017), equation by equation, and three architectures. Read in this order:
 
     config        the sizes and choices
     masks         sequences of unequal lengths as one tensor, and who may attend to whom
@@ -12,7 +12,7 @@
     layers        residual + LayerNorm around the sub-layers
     stacks        N layers on top of each other
 
-Then one module for each machine, made of these, and `build`, which chooses among them:
+Then one module for each architecture, made of these, and `build`, which chooses among them:
 
     encoder_decoder   source and target meet in cross-attention: translates
     decoder_only      source and target are one sequence, or there is a text alone: translates, or continues text

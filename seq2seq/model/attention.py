@@ -47,9 +47,7 @@ def attention(
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, with forbidden scores set to -inf (paper eq. 1).
 
     Args:
-        q: (..., T, d_k).
-        k: (..., S, d_k).
-        v: (..., S, d_v).
+        q, k, v: (..., T, d_k), (..., S, d_k) and (..., S, d_v).
         mask: Broadcastable to (..., T, S), True where attending is allowed. Each query must see at least one key.
         dropout: Applied to the weights before they meet the values.
 
@@ -98,7 +96,7 @@ class MultiHeadAttention(nn.Module):
         """Receives what each call computes; set by `recording`."""
 
     def forward(self, x: Tensor, source: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        """MultiHead(x, source, source): each position of x looks at all positions of the source.
+        """MultiHead(x, source, source), (B, T, D): each position of x looks at all positions of the source.
 
         Args:
             x: (B, T, D), where the queries come from.
@@ -106,9 +104,6 @@ class MultiHeadAttention(nn.Module):
                 (cross-attention).
             mask: Broadcastable to (B, H, T, S), True where attending is allowed.
             positions: (B, T) where each vector of x stands, for rotary positions; 0, 1, .. in each row if not given.
-
-        Returns:
-            (B, T, D).
         """
         q, k, v = self._project(x, source)
         if self.rotary is not None:
@@ -154,8 +149,7 @@ Kept = TypeVar("Kept")
 def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterator[dict[str, list[Kept]]]:
     """Records something of everything that the model's attentions compute inside the block. Blocks do not nest.
 
-    Yields:
-        Module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
+    Yields module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
     """
     kept: dict[str, list[Kept]] = {}
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
@@ -172,9 +166,7 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterat
 def attention_maps(model: nn.Module, *, scores: bool = False) -> AbstractContextManager[dict[str, list[Tensor]]]:
     """Records the attention weights (B, H, T, S) of everything the model computes inside the block; see `recording`.
 
-    Args:
-        model: Holds the attention modules.
-        scores: Record the scores Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; they are -inf
-            where a mask forbids, and their softmax is the weights.
+    With `scores` it records Q K^T / sqrt(d_k) instead, which [Yang 2024b] prints beside the weights; -inf where a mask
+    forbids. Their softmax is the weights.
     """
     return recording(model, (lambda call: call.scores) if scores else (lambda call: call.weights))

@@ -44,7 +44,7 @@ class ModelConfig:
 
     architecture: Architecture = "encoder_decoder"
     """`encoder_decoder` translates; `decoder_only` translates, or continues text (`data.text`); `encoder_only` turns
-    sentences into vectors. What a machine does not have has 0 layers."""
+    sentences into vectors. What an architecture does not have has 0 layers."""
 
     d_model: int = 512
     """Width of the residual stream, D."""

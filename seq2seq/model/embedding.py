@@ -87,15 +87,11 @@ class Embedding(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, ids: Tensor, positions: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
-        """Token ids (B, T) to (B, T, D).
+        """Token ids (B, T) to (B, T, D); ValueError if positions are learned, and T is more than there are.
 
         Args:
-            ids: The tokens.
             positions: (B, T) where each token stands; 0, 1, .. in each row if not given.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
-
-        Raises:
-            ValueError: Positions are learned, and T is more than there are.
         """
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:

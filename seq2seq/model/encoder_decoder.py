@@ -18,8 +18,6 @@ class Transformer(nn.Module):
     takes the most probable one, [Yang 2024a] draws one at random.
 
     Args:
-        config: Sizes and choices.
-        src_vocab_size, tgt_vocab_size: Pieces of the vocabularies.
         shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output
             layer are one matrix.
         pad_id: The id that fills rows up; in a source no query attends to it, in a target it stands after all that

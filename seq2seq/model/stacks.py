@@ -1,4 +1,4 @@
-"""Layers on top of each other, of which each machine has one stack or two; and the weights that all begin with."""
+"""Layers on top of each other, of which each architecture has one stack or two; and the weights that all begin with."""
 
 from torch import Tensor, nn
 

@@ -18,7 +18,7 @@ TINY_AND_SAME = [*TINY_FLAGS, "--precision", "fp32", "--set", "training.ranks=1"
 DECODER = ["model.architecture=decoder_only", "model.num_encoder_layers=0", "training.best_metric=chrf"]
 ENCODER = ["model.architecture=encoder_only", "model.num_decoder_layers=0", "training.best_metric=retrieval"]
 SEPARATE = ["tokenizer.separate=true", "model.tie_embeddings=false"]
-MACHINES: dict[str, tuple[list[str], list[str]]] = {
+MODELS: dict[str, tuple[list[str], list[str]]] = {
     "translator": (PAIRS, ["tokenizer.type=bpe", "training.ema_decay=0.9"]),
     "separate": (PAIRS, [*SEPARATE, "model.norm_order=pre", "training.keep_checkpoints=3"]),
     "decoder": (PAIRS, [*DECODER, "model.positions=learned", "model.activation=swiglu"]),
@@ -77,26 +77,26 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def run_of(server: ForkServer, corpus_files: Path, place: Path) -> Callable[[str], Path]:
-    """Trains a run of a machine when it is first asked for. Its vocabulary is known to be harmless from then on."""
+    """Trains a run of a model when it is first asked for. Its vocabulary is known to be harmless from then on."""
     made: dict[str, Path] = {}
 
-    def make(machine: str) -> Path:
-        if machine not in made:
-            run = place / "bases" / machine
-            command = ["train", "--run", run, "--max-steps", 10, *training_of(machine)]
+    def make(model: str) -> Path:
+        if model not in made:
+            run = place / "bases" / model
+            command = ["train", "--run", run, "--max-steps", 10, *training_of(model)]
             done = server.run(*command, cwd=corpus_files, env=cache_in(place))
             assert done.code == 0, done.said
             (run / GLOSSARY).write_text("one\teins\ntwo\tzwei\nthree four\tdrei vier\n")
             shutil.rmtree(run / "cache")
-            made[machine] = run
-        return made[machine]
+            made[model] = run
+        return made[model]
 
     return make
 
 
-def training_of(machine: str) -> list[str]:
-    """Data and settings of a machine, as flags of `tfm train`."""
-    data, settings = MACHINES[machine]
+def training_of(model: str) -> list[str]:
+    """Data and settings of a model, as flags of `tfm train`."""
+    data, settings = MODELS[model]
     flags = [part for setting in ("training.keep_checkpoints=1", *settings) for part in ("--set", setting)]
     return [*data, "--config", "base", *TINY_AND_SAME, *flags]
 

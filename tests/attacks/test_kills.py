@@ -31,7 +31,7 @@ PATIENT: Settings = {
     "learning_rate": 0.5,  # so high that validation soon stops improving
     "validate_every": 8,
 }
-MACHINES: list[Settings] = [
+MODELS: list[Settings] = [
     {},
     {"model": DECODER, "training": {"best_metric": "chrf"}},
     {"model": ENCODER, "training": {"best_metric": "retrieval"}},
@@ -147,7 +147,7 @@ def _victim(
     """A run that has not begun, and what it is to come to."""
     ranks = 2 if number in (11, 42, 64, 83) else 1
     settings = merge(
-        merge(CADENCE, MACHINES[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
+        merge(CADENCE, MODELS[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
     )
     whole = server.run(*command(folder / "whole", corpus, settings), cwd=folder / "whole")
     assert whole.code == 0, whole.said
@@ -203,7 +203,7 @@ def test_a_save_that_is_killed_before_any_of_its_system_calls_leaves_the_old_or_
 def _check_after_a_kill(folder: Path, saved: dict[str, str]) -> str:
     """Sees that each checkpoint is sound and the newest one as it should be; returns its name."""
     assert not unsound(folder), folder
-    newest = RunDirectory(folder / RUN).find_checkpoint("last").name
+    newest = RunDirectory(folder / RUN).find_model("last").checkpoint.name
     inside = f"checkpoints/{newest}/"
     found = {name: digest for name, digest in fingerprint(folder).items() if name.startswith(inside)}
     assert found == {name: digest for name, digest in saved.items() if name.startswith(inside)}, folder

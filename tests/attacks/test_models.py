@@ -11,14 +11,14 @@ from .test_strangers import PARTS, TRIES, seeds, use_changed_runs
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("machine", ["language model", "encoder"])
+@pytest.mark.parametrize("model", ["language model", "encoder"])
 def test_what_a_stranger_changed_works_or_is_refused_in_a_line(
     server: ForkServer,
     run_of: Callable[[str], Path],
     place: Path,
     share: Share,
     tell: Tell,
-    machine: str,
+    model: str,
     part: int,
 ) -> None:
-    tell(use_changed_runs(server, run_of(machine), place, seeds(machine, part, share(4, TRIES // PARTS))))
+    tell(use_changed_runs(server, run_of(model), place, seeds(model, part, share(4, TRIES // PARTS))))

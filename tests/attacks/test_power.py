@@ -19,7 +19,7 @@ from tfm.data.store import open_store
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.runs import checkpoint as checkpoint_module
 from tfm.engine.runs import directory as directory_module
-from tfm.engine.runs.checkpoint import checkpoint_name, read_state
+from tfm.engine.runs.checkpoint import read_state
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training.finish import Finishing
 from tfm.system.errors import TfmError
@@ -160,7 +160,7 @@ def judge(folder: Path, safe: int, recording: Recording) -> str:
 def _compare(run: RunDirectory, step: int, recording: Recording) -> str:
     """Compares a run with what it was when its newest checkpoint had been saved."""
     then, now = recording.saved.get(step) or recording.before, read_tree(run.path)
-    name = checkpoint_name(step)
+    name = f"step-{step:06d}"
     if files_of(now, f"checkpoints/{name}") != files_of(then, f"checkpoints/{name}"):
         return f"mixed: {name} is not what was saved"
     if files_of(now, "tokenizer") != files_of(then, "tokenizer"):
@@ -172,7 +172,7 @@ def _compare(run: RunDirectory, step: int, recording: Recording) -> str:
     for decided in DECIDED:
         if then.get(decided) is not None and now.get(decided) not in _versions(recording, decided):
             return f"{decided} is neither old nor new"
-    best, was_best = run.find_checkpoint("best"), _best_score(then)
+    best, was_best = run.find_model("best").checkpoint, _best_score(then)
     if was_best is not None and read_state(best)["score"] != was_best:
         return "the best checkpoint is lost"
     return _compare_cache(run.path, recording)

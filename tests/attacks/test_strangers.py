@@ -18,7 +18,7 @@ from helpers.forkserver import Ended, ForkServer
 from helpers.mutations import make_match
 from helpers.stranger import TEXT
 
-from .conftest import MACHINES, Share, Tell, cache_in, training_of
+from .conftest import MODELS, Share, Tell, cache_in, training_of
 
 TRIES, PARTS = 10_000, 2
 """Tries of each of five runs, here and in `test_models`, and how many tests they are divided among."""
@@ -64,23 +64,23 @@ KINDS = [
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("machine", ["translator", "separate", "decoder"])
+@pytest.mark.parametrize("model", ["translator", "separate", "decoder"])
 def test_what_a_stranger_changed_works_or_is_refused_in_a_line(
     server: ForkServer,
     run_of: Callable[[str], Path],
     place: Path,
     share: Share,
     tell: Tell,
-    machine: str,
+    model: str,
     part: int,
 ) -> None:
-    base = run_of(machine if share(0, 1) else "translator")
-    tell(use_changed_runs(server, base, place, seeds(machine, part, share(4, TRIES // PARTS))))
+    base = run_of(model if share(0, 1) else "translator")
+    tell(use_changed_runs(server, base, place, seeds(model, part, share(4, TRIES // PARTS))))
 
 
-def seeds(machine: str, part: int, count: int) -> list[str]:
+def seeds(model: str, part: int, count: int) -> list[str]:
     """Of so many tries."""
-    return [f"{list(MACHINES).index(machine)} {part} {attempt}" for attempt in range(count)]
+    return [f"{list(MODELS).index(model)} {part} {attempt}" for attempt in range(count)]
 
 
 def use_changed_runs(server: ForkServer, base: Path, place: Path, tries: list[str]) -> str:
@@ -117,7 +117,7 @@ USES: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("machine", ["translator", "separate"])
+@pytest.mark.parametrize("model", ["translator", "separate"])
 def test_commands_that_are_given_what_a_stranger_changed(
     server: ForkServer,
     run_of: Callable[[str], Path],
@@ -125,20 +125,20 @@ def test_commands_that_are_given_what_a_stranger_changed(
     place: Path,
     share: Share,
     tell: Tell,
-    machine: str,
+    model: str,
     part: int,
 ) -> None:
-    machine = machine if share(0, 1) else "translator"
+    model = model if share(0, 1) else "translator"
     tries = share(1, COMMANDS // 2 // PARTS)
-    base, codes = run_of(machine), Counter[int]()
+    base, codes = run_of(model), Counter[int]()
     for attempt in range(tries):
-        seed = f"commands {machine} {part} {attempt}"
+        seed = f"commands {model} {part} {attempt}"
         rng, folder = Random(seed), place / "tries" / seed
         kind = rng.choices(KINDS[:-1], [kind.share for kind in KINDS[:-1]])[0]
         what = _change(base, folder, kind, rng)
         shutil.copytree(corpus_files, folder, dirs_exist_ok=True)
         use = rng.choice(list(USES))
-        arguments = USES[use] + (training_of(machine) if USES[use][0] == "train" else [])
+        arguments = USES[use] + (training_of(model) if USES[use][0] == "train" else [])
         before = _everything(folder / "outside")
         ended = server.run(*arguments, cwd=folder, env=cache_in(place), seconds=100)
         wrong = _wrong_lines(ended, CODES, quiet=USES[use][0] != "train")

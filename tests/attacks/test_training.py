@@ -16,7 +16,7 @@ from helpers.hooks import PLACES
 from helpers.tiny_command import RUN, Settings, command, differences, fingerprint, unsound
 
 from tfm.configs import merge
-from tfm.engine.runs.checkpoint import checkpoint_name, checkpoint_step, read_state
+from tfm.engine.runs.checkpoint import checkpoint_step, read_state
 from tfm.engine.runs.directory import RunDirectory
 
 PARTS = 4
@@ -53,7 +53,7 @@ def whole(
     """The files of that run when nothing happens to it."""
     folder = tmp_path_factory.mktemp("whole")
     assert train(server, folder, corpus_files, settings).code == 0
-    assert read_state(RunDirectory(folder / RUN).find_checkpoint("last"))["progress"]["epoch"] >= 1
+    assert read_state(RunDirectory(folder / RUN).find_model("last").checkpoint)["progress"]["epoch"] >= 1
     return fingerprint(folder)
 
 
@@ -111,7 +111,7 @@ def test_cadence_changes_no_weight_no_moment_and_no_figure(
         assert train(server, folder, corpus_files, merge(settings, {"training": cadence})).code == 0
         found = fingerprint(folder)
         for name in LEARNED:
-            path = f"checkpoints/{checkpoint_name(steps)}/{name}"
+            path = f"checkpoints/step-{steps:06d}/{name}"
             assert found[path] == whole[path], (path, cadence)
         lines = (folder / RUN / "metrics.jsonl").read_text().splitlines(keepends=True)
         validations.add("".join(line for line in lines if '"validation"' in line))
@@ -307,7 +307,7 @@ def _check_all_is_finite(folder: Path, what: str) -> list[int]:
             numbers = re.findall(r"NaN|Infinity", path.read_text())
             assert not numbers, (path, what)
     if run.checkpoints():
-        best = read_state(run.find_checkpoint("best"))
+        best = read_state(run.find_model("best").checkpoint)
         scores = [state["score"] for state in map(read_state, run.checkpoints()) if state["score"] is not None]
         assert best["score"] == (max(scores) if scores else None), what
     return [checkpoint_step(checkpoint) for checkpoint in run.checkpoints()]

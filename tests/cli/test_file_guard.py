@@ -14,7 +14,7 @@ from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, write_lines
 
 from tfm import engine as api
 from tfm.cli.app import COMMANDS, app, command_function
-from tfm.cli.translate import WRITES_ATTENTION
+from tfm.cli.options import WRITES_ATTENTION
 from tfm.data.config import DataConfig
 from tfm.engine import file_guard as guard
 from tfm.engine.file_guard import Reads, Writes, guarded

@@ -20,7 +20,7 @@ from tfm.configs.presets import PRESETS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 COMMANDS: Any = typer.main.get_command(app)
-WANTED = ("index", "install", "first-model", "your-own-data", "machines", "tour", "tutorial", "file-formats")
+WANTED = ("index", "install", "first-model", "your-own-data", "architectures", "tour", "tutorial", "file-formats")
 
 
 @pytest.fixture(scope="module")

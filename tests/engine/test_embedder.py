@@ -1,19 +1,17 @@
 """Texts to vectors: those of the model, one at a time or together, in the order of the texts."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.descriptions import describe
 
 from tfm.data.tokenizer import EOS_ID, Tokenizer
 from tfm.engine import Embedder
 from tfm.engine import embedder as embedder_module
-from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import model_tensors, write_checkpoint
-from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.system.errors import UsageError
@@ -88,17 +86,7 @@ def test_it_is_loaded_from_a_run_and_from_no_other_kind(
 ) -> None:
     with pytest.raises(UsageError, match="is a translator, and this needs a sentence encoder; use tfm translate"):
         Embedder.load(run_directory)
-    description = ModelDescription(
-        format=1,
-        tfm_version="0.2.0",
-        model=asdict(encoder.config),
-        src_vocab_size=len(tokenizer.src),
-        tgt_vocab_size=len(tokenizer.tgt),
-        shared_vocab=True,
-        tokenizer_sha256=tokenizer.sha256,
-        weights="model",
-        decoding=asdict(DecodingConfig()),
-    )
+    description = describe(encoder.config, tokenizer)
     tokenizer.save(tmp_path / "tokenizer")
     target = RunDirectory(tmp_path).checkpoint_path(10)
     state = {"score": 1.0, "max_steps": 10, "progress": {"step": 10}}

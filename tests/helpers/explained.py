@@ -3,16 +3,15 @@
 import base64
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from helpers.descriptions import describe
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.explain.page import unpacked
-from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import model_tensors, write_checkpoint
 from tfm.seq2seq.model import ModelConfig, Transformer
@@ -51,15 +50,10 @@ def write_run(
     """A run directory with a model of random weights at each step."""
     tokenizer.save(folder / "tokenizer")
     size = len(tokenizer.tgt)
-    description = ModelDescription(
-        format=1,
-        tfm_version="0.1.0",
-        model=asdict(config),
+    description = describe(
+        config,
+        tokenizer,
         src_vocab_size=0 if text_only else size,
-        tgt_vocab_size=size,
-        shared_vocab=True,
-        tokenizer_sha256=tokenizer.sha256,
-        weights="model",
         decoding={"beam_size": 3, "max_length_factor": 1.0, "max_length_offset": 4},
     )
     for step in steps:

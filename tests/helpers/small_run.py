@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.descriptions import describe
 
 from tfm.data.config import TokenizerConfig
 from tfm.data.tokenizer import Tokenizer
@@ -75,20 +76,10 @@ def model(make_model: Callable[[int], Transformer]) -> Transformer:
 def describe_model(tokenizer: Tokenizer) -> Callable[[Transformer], ModelDescription]:
     """Writes the `model.json` of such a model."""
 
-    def describe(model: Transformer) -> ModelDescription:
-        return ModelDescription(
-            format=1,
-            tfm_version="0.1.0",
-            model=asdict(model.config),
-            src_vocab_size=len(tokenizer.src),
-            tgt_vocab_size=len(tokenizer.tgt),
-            shared_vocab=True,
-            tokenizer_sha256=tokenizer.sha256,
-            weights="model",
-            decoding=asdict(DECODING),
-        )
+    def described(model: Transformer) -> ModelDescription:
+        return describe(model.config, tokenizer, decoding=asdict(DECODING))
 
-    return describe
+    return described
 
 
 @pytest.fixture(scope="session")

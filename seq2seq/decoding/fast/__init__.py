@@ -43,12 +43,7 @@ __all__ = ["FastTransformer", "arrange", "begin"]
 
 
 def arrange(model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int]) -> "FastTransformer | FastDecoderOnly":
-    """A translator's model arranged for decoding.
-
-    Args:
-        model: In evaluation mode.
-        forbidden_ids: Tokens that are never to be generated.
-    """
+    """A translator's model, in evaluation mode, arranged for decoding; see `FastDecoder`."""
     if isinstance(model, Transformer):
         return FastTransformer(model, forbidden_ids)
     from .decoder_only import FastDecoderOnly

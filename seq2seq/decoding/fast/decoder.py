@@ -22,9 +22,6 @@ class FastDecoder:
         model: In evaluation mode. When its weights change, make a new one: some are copied here, some are shared.
         embedding: Of what is generated.
         forbidden_ids: Tokens that are never to be generated: padding, bos, reserved pieces.
-
-    Raises:
-        NotImplementedError: The configuration has a value that is not known here.
     """
 
     def __init__(

@@ -19,11 +19,9 @@ from .weights import EncoderLayer
 
 
 class Prompt:
-    """Keys (L, B, H, d, S) and values (L, B, H, S, d) of the prompts of a batch, for all layers.
+    """Keys (L, B, H, d, S) and values (L, B, H, S, d) of the prompts of a batch, for all layers; their lengths (B,).
 
-    Args:
-        bias: Added to the scores, 0 at tokens and -inf at padding, (B, S).
-        lengths: Tokens of each prompt, (B,).
+    The bias (B, S) is added to the scores, 0 at tokens and -inf at padding.
     """
 
     def __init__(self, keys: Tensor, values: Tensor, bias: Tensor, lengths: Tensor) -> None:
@@ -53,20 +51,6 @@ class Prompt:
         return from_prompt + (of_past * values).sum(dim=0).flatten(1)
 
 
-class NoPrompt:
-    """For texts that begin with nothing."""
-
-    lengths: Tensor | None = None
-
-    def select(self, sentences: Tensor) -> None:
-        """There is nothing to select."""
-
-    def attend(self, layer: int, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Attention to what has been generated; see `Prompt.attend`."""
-        del layer
-        return attend_to_past(q, keys, values)
-
-
 class FastDecoderOnly(FastDecoder):
     """A `DecoderOnly`; a `Step` over the states that `encode` and `begin` make. Arguments: see `FastDecoder`."""
 
@@ -79,14 +63,10 @@ class FastDecoderOnly(FastDecoder):
 
     def begin(self, size: int) -> FastState:
         """The state of so many texts that begin with nothing."""
-        return FastState(NoPrompt(), self._past(size))
+        return FastState(None, self._past(size))
 
     def encode(self, src: Tensor) -> FastState:
-        """Reads sources (B, S) as prompts.
-
-        Raises:
-            ValueError: A source is longer than `max_seq_len`.
-        """
+        """Reads sources (B, S) as prompts; ValueError for one longer than `max_seq_len`."""
         self._check(src)
         size, length = src.shape
         real = src != self._pad_id  # (B, S), padding at the end
@@ -110,19 +90,20 @@ class FastDecoderOnly(FastDecoder):
     def __call__(self, last: Tensor, position: int, state: SearchState) -> Tensor:
         """Takes the newest tokens (R,), the `position`-th after their prompts; returns logits (R, V)."""
         assert isinstance(state, FastState)
-        prompt = state.memory
+        prompt: Prompt | None = state.memory
         places = self._places(prompt, position, last.size(0))
         y, turns = self._embed(last, self._embedding.positions[places]), self._rotary.at(places)
         newest, queries, keys, values = state.past.next_position()
         for i, (self_attn, feed_forward) in enumerate(self._layers):
             self_attn.project(self_attn.norm.before(y), turns, out=newest[i])
-            heads = prompt.attend(i, queries[i], keys[i], values[i])
+            past = queries[i], keys[i], values[i]
+            heads = attend_to_past(*past) if prompt is None else prompt.attend(i, *past)
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = feed_forward(y)
         return self._logits(y, state)
 
-    def _places(self, prompt: Prompt | NoPrompt, position: int, rows: int) -> int | Tensor:
+    def _places(self, prompt: Prompt | None, position: int, rows: int) -> int | Tensor:
         """Where the newest tokens stand, (R,) if they have prompts, which are of unequal lengths."""
-        if prompt.lengths is None:
+        if prompt is None:
             return position
         return (prompt.lengths + position).repeat_interleave(rows // prompt.lengths.size(0))

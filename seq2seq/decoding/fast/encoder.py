@@ -33,9 +33,8 @@ class Encoder:
     def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
         """Sources (B, S), neighbours together, so that those in order of length need little padding.
 
-        Returns:
-            The memory (B, S or more, D), and what is to be added to the scores of attention to it, 0 at tokens and -inf
-            at padding, (B, S or more).
+        Returns the memory (B, S or more, D), and what is to be added to the scores of attention to it, 0 at tokens and
+        -inf at padding, (B, S or more).
         """
         size, length = src.shape
         mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)

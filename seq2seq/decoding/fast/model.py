@@ -29,11 +29,7 @@ class FastTransformer(FastDecoder):
         self._projections = MemoryProjections(model, [layer.cross_attn for layer in self._layers])
 
     def encode(self, src: Tensor) -> FastState:
-        """Encodes sources (B, S) and projects the memory for every decoder layer.
-
-        Raises:
-            ValueError: A source is longer than `max_seq_len`.
-        """
+        """Encodes sources (B, S), which `max_seq_len` limits, and projects the memory for every decoder layer."""
         self._check(src)
         size, length = src.shape
         if size == 1 and length <= self._projections.longest_to_fold and bool((src != self._pad_id).all()):

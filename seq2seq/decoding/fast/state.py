@@ -35,18 +35,15 @@ _FIRST_CAPACITY = 32
 
 
 class Position(NamedTuple):
-    """Where a step writes and reads; an element for each layer.
-
-    Attributes:
-        newest: Where its keys, values and queries are to be written, (3, R, H * d).
-        queries: Where these queries are to be read, (R, H, d).
-        keys, values: Of all positions, the newest included, (T, R, H, d).
-    """
+    """Where a step writes and reads; an element for each layer."""
 
     newest: Sequence[Tensor]
+    """Where its keys, values and queries are to be written, (3, R, H * d)."""
     queries: Sequence[Tensor]
+    """Where these queries are to be read, (R, H, d)."""
     keys: Sequence[Tensor]
     values: Sequence[Tensor]
+    """Both of all positions, the newest included, (T, R, H, d)."""
 
 
 class Past:
@@ -85,11 +82,9 @@ class Past:
 
 
 class FastState:
-    """All that is kept of one batch; a `SearchState`.
+    """All that is kept of one batch: the memory of its sources, the past of its outputs. A `SearchState`.
 
-    Args:
-        memory: Of its sources: a `memory.Memory`, or a `decoder_only.Prompt`.
-        past: Of its outputs.
+    The memory is a `memory.Memory`, or a `decoder_only.Prompt`; None for texts that begin with nothing.
     """
 
     def __init__(self, memory: Any, past: Past) -> None:
@@ -98,7 +93,7 @@ class FastState:
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
-        if sentences is not None:
+        if sentences is not None and self.memory is not None:
             self.memory.select(sentences)
         self.past.reorder(rows)
 

@@ -71,6 +71,15 @@ def results(model: Any, tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> d
     return {one.name: one for one in check_model(model, tokenizer, pairs)}
 
 
+def test_a_sentence_encoder_is_checked_on_texts_alone(
+    models: Models, tokenizer: Tokenizer, pairs: list[tuple[str, str]]
+) -> None:
+    """Trained to guess hidden words of texts, it has a validation set without sources."""
+    found = results(models["encoder_only"], tokenizer, [("", tgt) for _, tgt in pairs])
+    assert all(one.passed for name, one in found.items() if name != "source")
+    assert found["source"].passed is None and found["padding"].value
+
+
 @pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only", "encoder_only"])
 def test_a_sound_model_passes(
     models: Models, architecture: str, tokenizer: Tokenizer, pairs: list[tuple[str, str]]

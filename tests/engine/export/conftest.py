@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.descriptions import describe
 from helpers.pieces import EOS, FORBIDDEN, piece_names
 
 from tfm.data.batching import training_rows
 from tfm.data.config import TokenizerConfig
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.export.specification import specify
-from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import build_model, model_tensors, write_checkpoint
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -58,17 +58,8 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
         tokenizer = build_tokenizer(
             zip(sources, targets, strict=True), TokenizerConfig(vocab_size=340, separate=separate)
         )
-        description = ModelDescription(
-            format=1,
-            tfm_version="0.1.0",
-            model=asdict(ModelConfig(d_model=32, d_ff=64, num_heads=2, max_seq_len=40, **choices)),
-            src_vocab_size=len(tokenizer.src),
-            tgt_vocab_size=len(tokenizer.tgt),
-            shared_vocab=tokenizer.joint,
-            tokenizer_sha256=tokenizer.sha256,
-            weights="model",
-            decoding=asdict(decoding),
-        )
+        config = ModelConfig(d_model=32, d_ff=64, num_heads=2, max_seq_len=40, **choices)
+        description = describe(config, tokenizer, decoding=asdict(decoding))
         batch = Batch.of(training_rows((tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in pairs))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)

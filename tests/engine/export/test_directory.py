@@ -27,7 +27,7 @@ def files(folder: Path) -> set[str]:
 
 
 def export(run: Path, output: Path, **options: Any) -> Path:
-    export_checkpoint(RunDirectory(run), RunDirectory(run).find_checkpoint(), output, **options)
+    export_checkpoint(RunDirectory(run), RunDirectory(run).find_model(), output, **options)
     return output
 
 
@@ -127,9 +127,7 @@ def test_what_cannot_be_exported_is_refused(
 
 def test_another_tokenizer_is_refused(run_directory: Path, tmp_path: Path, separate_run: Path) -> None:
     with pytest.raises(ModelError, match="is not the tokenizer"):
-        export_checkpoint(
-            RunDirectory(separate_run), RunDirectory(run_directory).find_checkpoint(), tmp_path / "export"
-        )
+        export_checkpoint(RunDirectory(separate_run), RunDirectory(run_directory).find_model(), tmp_path / "export")
 
 
 def test_without_the_extra_one_line_says_what_to_install(

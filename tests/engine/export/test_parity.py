@@ -26,7 +26,7 @@ def run(trained_run: Callable[..., Path]) -> Path:
 @pytest.fixture
 def exported(run: Path, tmp_path: Path) -> Any:
     """Its export, loaded."""
-    export_checkpoint(RunDirectory(run), RunDirectory(run).find_checkpoint(), tmp_path / "export")
+    export_checkpoint(RunDirectory(run), RunDirectory(run).find_model(), tmp_path / "export")
     return load_export(tmp_path / "export", threads=1)
 
 

@@ -216,10 +216,10 @@ def assert_refused(directory: Path, name: str = "manifest.json", sound: Path | N
     with pytest.raises(ModelError, match="no valid checkpoint"):
         run.newest_saved(lambda text: None)
     if name in UNUSED or (sound is not None and entries_of_use(directory) == entries_of_use(sound)):
-        assert run.find_checkpoint() == directory
+        assert run.find_model().checkpoint == directory
         return
     with pytest.raises(ModelError, match="no valid checkpoint"):
-        run.find_checkpoint()
+        run.find_model()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -553,7 +553,7 @@ def test_what_is_shown_of_a_description_is_short_plain_text(tmp_path: Path, vers
 def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
     for step, score in ((1, math.nan), (2, -5.0), (3, math.inf), (4, -math.inf)):
         save(tmp_path, step, score=score)
-    assert RunDirectory(tmp_path).find_checkpoint("best").name == "step-000002"
+    assert RunDirectory(tmp_path).find_model("best").checkpoint.name == "step-000002"
 
 
 def test_a_run_with_links_is_not_written_to(tmp_path: Path) -> None:
@@ -571,9 +571,9 @@ def test_a_run_with_links_is_not_written_to(tmp_path: Path) -> None:
 def test_best_is_the_highest_score_and_the_earliest_of_equals(tmp_path: Path) -> None:
     for step, score in {1: -2.0, 2: -1.0, 3: None, 4: -1.0, 5: -3.0, 6: None}.items():
         save(tmp_path, step, score=score)
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint()) == 2
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last")) == 6
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("3")) == 3
+    assert checkpoint_step(RunDirectory(tmp_path).find_model().checkpoint) == 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("last").checkpoint) == 6
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("3").checkpoint) == 3
 
 
 def test_no_more_checkpoints_are_read_whole_than_need_be(tmp_path: Path) -> None:
@@ -582,9 +582,9 @@ def test_no_more_checkpoints_are_read_whole_than_need_be(tmp_path: Path) -> None
     for step in (1, 3):
         (RunDirectory(tmp_path).checkpoint_path(step) / "model.safetensors").write_bytes(b"")
     warnings: list[str] = []
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best", warn=warnings.append)) == 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("best", warn=warnings.append).checkpoint) == 2
     assert not warnings
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last", warn=warnings.append)) == 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("last", warn=warnings.append).checkpoint) == 2
     assert len(warnings) == 1
     assert "step-000003" in warnings[0]
 
@@ -625,7 +625,7 @@ def test_a_damaged_checkpoint_that_is_passed_over_is_said(tmp_path: Path) -> Non
     save(tmp_path, 1)
     (save(tmp_path, 2) / "state.json").write_text("rot")
     warnings: list[str] = []
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last", warn=warnings.append)) == 1
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("last", warn=warnings.append).checkpoint) == 1
     assert "state.json is damaged" in warnings[0]
 
 
@@ -633,7 +633,7 @@ def test_without_scores_the_last_one_is_the_best(tmp_path: Path) -> None:
     save(tmp_path, 1)
     save(tmp_path, 2)
     assert best_checkpoint(RunDirectory(tmp_path).checkpoints()) is None
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best")) == 2
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("best").checkpoint) == 2
 
 
 def test_checkpoints_are_ordered_by_number_and_nothing_else_is_one(tmp_path: Path) -> None:
@@ -654,10 +654,10 @@ def test_damaged_checkpoints_are_passed_over_and_reported(tmp_path: Path) -> Non
     assert [name in problem for name, problem in zip(("manifest.json", "model.safe"), problems, strict=True)] == [
         True
     ] * 2
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("best")) == 1
-    assert checkpoint_step(RunDirectory(tmp_path).find_checkpoint("last")) == 1
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("best").checkpoint) == 1
+    assert checkpoint_step(RunDirectory(tmp_path).find_model("last").checkpoint) == 1
     with pytest.raises(ModelError, match=r"model\.safetensors is damaged"):
-        RunDirectory(tmp_path).find_checkpoint("3")
+        RunDirectory(tmp_path).find_model("3")
 
 
 def test_a_run_with_damaged_checkpoints_alone_names_every_problem(tmp_path: Path) -> None:
@@ -665,16 +665,16 @@ def test_a_run_with_damaged_checkpoints_alone_names_every_problem(tmp_path: Path
         save(tmp_path, step)
         (RunDirectory(tmp_path).checkpoint_path(step) / "state.json").unlink()
     with pytest.raises(ModelError, match=r"no valid checkpoint.*step-000001.*step-000002"):
-        RunDirectory(tmp_path).find_checkpoint()
+        RunDirectory(tmp_path).find_model()
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="best, last and the steps: none"):
-        RunDirectory(tmp_path).find_checkpoint("3")
+        RunDirectory(tmp_path).find_model("3")
     save(tmp_path, 1)
     save(tmp_path, 20)
     with pytest.raises(ModelError, match="no checkpoint '3'; it has best, last and the steps: 1, 20"):
-        RunDirectory(tmp_path).find_checkpoint("3")
+        RunDirectory(tmp_path).find_model("3")
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, [2, 5]), (2, [2, 4, 5]), (4, [2, 3, 4, 5]), (9, [1, 2, 3, 4, 5])])

@@ -1,4 +1,4 @@
-"""Which settings suit which machine, and what each minimises."""
+"""Which settings suit which architecture, and what each minimises."""
 
 from typing import Any, get_args
 

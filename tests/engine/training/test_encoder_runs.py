@@ -123,7 +123,7 @@ def test_hidden_tokens_need_no_translations(tmp_path: Path, corpus: dict[str, An
 def test_it_is_described(tmp_path: Path, corpus: dict[str, Any]) -> None:
     train_encoder(tmp_path / "run", corpus, max_steps=2)
     found = describe_run(RunDirectory(tmp_path / "run"))
-    assert found["machine"] == "sentence encoder (encoder_only)"
+    assert found["architecture"] == "sentence encoder (encoder_only)"
     assert found["training"]["examples"] > 2
     assert found["export"].startswith("not possible")
 

@@ -56,9 +56,8 @@ def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
             record=lambda record, progress: watched.logged.append(record), after_update=lambda *_: None
         )
         unused: Any = None
-        watched.run = Run(
-            directory, unused, unused, unused, unused, plan, Ranks(), trainer, log, recorder, Interrupts(), None
-        )  # pyright: ignore[reportArgumentType]
+        setup: Any = SimpleNamespace(ranks=Ranks())
+        watched.run = Run(directory, unused, unused, unused, setup, plan, trainer, log, recorder, Interrupts(), None)  # pyright: ignore[reportArgumentType]
         watched.run.validator = lambda model, step: validate()
         monkeypatch.setattr(fit_module, "save", lambda run: watched.saved.append(run.progress.step))
         return watched

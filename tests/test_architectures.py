@@ -1,4 +1,4 @@
-"""Presets of the other machines, trained to their end by the command: what each must reach."""
+"""Presets of the other architectures, trained to their end by the command: what each must reach."""
 
 import json
 from pathlib import Path
