@@ -68,6 +68,7 @@ def evaluate(
     tgt_column: options.TgtColumn = None,
     src_language: options.SrcLanguage = None,
     tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
     hyp: Outputs = None,
     checkpoint: options.Checkpoint = "best",
     beam_size: options.BeamSize = None,
@@ -112,9 +113,9 @@ def evaluate(
         metrics,
     )
     console = Console()
-    terms = options.load_glossary(glossary)
+    sides = options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    terms = options.load_glossary(glossary, encoding or "")
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
-    sides = options.named_sides(src_column, tgt_column, src_language, tgt_language)
     with_sources = not hyp or bool(src or data)
     test_set = read_test_set(
         src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
@@ -125,7 +126,7 @@ def evaluate(
         return
     check_metrics(metrics, test_set.references)
     if hyp:
-        results.score_files(asked, hyp)
+        results.score_files(asked, hyp, encoding or "")
         return
     with importing():
         from ..engine.device import keep_freed_memory

@@ -10,11 +10,13 @@ import typer
 from ..data.config import DataConfig
 from ..engine.file_guard import (
     READS_FILE,
+    READS_FILE_OR_FOLDER,
     READS_RUN,
     READS_RUN_OR_ONLY_ONE,
     READS_SPEC,
     READS_SPEC_OR_RUN,
     READS_TOKENIZER,
+    WRITES_AS_READ,
     WRITES_FILE,
     WRITES_RUN,
     Writes,
@@ -52,12 +54,14 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="SPEC",
-        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow .tmx .xlf .xliff .sdlxliff .mqxliff .mxliff .txlf "
-        ".po .mo), "
-        "a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair "
-        "three times.",
+        help="Pairs in one file (.tsv .csv .jsonl .json .xlsx .ods .parquet .arrow .tmx .xlf .xliff .sdlxliff "
+        ".mqxliff .mxliff .txlf .po .mo), a folder of such files, a folder written by save_to_disk, "
+        "hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair three times.",
     ),
     READS_SPEC,
+]
+Specs = Annotated[
+    list[str] | None, typer.Argument(metavar="SPEC", help="Pairs, as in --data.", show_default=False), READS_SPEC
 ]
 SrcColumn = Annotated[
     str | None,
@@ -73,6 +77,14 @@ TgtColumn = Annotated[
         "--tgt-column",
         metavar="NAME",
         help="Column of the target in --data, or its number. [default: tgt]",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text that is not UTF-8, such as cp1251; a byte-order mark counts more.",
     ),
 ]
 SrcLanguage = Annotated[
@@ -144,16 +156,22 @@ Translations = Annotated[
 
 # --- of tfm translate ---
 
-LinesOrDocument = Annotated[
+LinesOrDocuments = Annotated[
     Path | None,
     typer.Option(
         "--input",
         "-i",
-        metavar="FILE",
+        metavar="FILE|DIR",
         help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
-        ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in.",
+        ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in; or a folder of documents of one "
+        "kind.",
     ),
-    READS_FILE,
+    READS_FILE_OR_FOLDER,
+]
+TranslationsOrFolder = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE|DIR", help="File for the translations; a folder for a folder."),
+    WRITES_AS_READ,
 ]
 NBest = Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")]
 Sampling = Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")]
@@ -235,13 +253,13 @@ Set = Annotated[
 # --- what their values mean ---
 
 
-def load_glossary(path: Path | None) -> "Glossary | None":
+def load_glossary(path: Path | None, encoding: str) -> "Glossary | None":
     """The terms of `--glossary`."""
     if path is None:
         return None
     from ..data.glossary import Glossary
 
-    return Glossary.load(path)
+    return Glossary.load(path, encoding)
 
 
 def to_repair(given: Literal["on", "off"] | None) -> bool | None:
@@ -250,15 +268,24 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
 
 
 def named_sides(
-    src_column: str | None, tgt_column: str | None, src_language: str | None, tgt_language: str | None
+    src_column: str | None,
+    tgt_column: str | None,
+    src_language: str | None,
+    tgt_language: str | None,
+    encoding: str | None,
 ) -> dict[str, str]:
     """Those of the options that were given, by the name of their setting.
 
     Raises:
-        UsageError: A language is none.
+        UsageError: A language is none, or an encoding.
     """
-    columns = {"src_column": src_column, "tgt_column": tgt_column}
-    given = {**columns, "src_language": src_language, "tgt_language": tgt_language}
+    given = {
+        "src_column": src_column,
+        "tgt_column": tgt_column,
+        "src_language": src_language,
+        "tgt_language": tgt_language,
+        "encoding": encoding,
+    }
     named = {key: name for key, name in given.items() if name is not None}
     data_settings(named)
     return named
@@ -268,12 +295,21 @@ def data_settings(sides: dict[str, str]) -> DataConfig:
     """How a file is to be read.
 
     Raises:
-        UsageError: A language is none.
+        UsageError: A language is none, or an encoding.
     """
     try:
         return replace(DataConfig(), **sides)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def checked_encoding(name: str | None) -> str:
+    """What `--encoding` says.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    return data_settings({} if name is None else {"encoding": name}).encoding
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.reading import UndecodableText
 from ..engine.file_guard import guard_training
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    specs: options.Specs = None,
     config: options.Config = None,
     src: options.Src = None,
     tgt: options.Tgt = None,
@@ -33,6 +35,7 @@ def train(
     tgt_column: options.TgtColumn = None,
     src_language: options.SrcLanguage = None,
     tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
     text: options.Text = None,
     dev_text: options.DevText = None,
     tokenizer: options.Vocabulary = None,
@@ -73,30 +76,27 @@ def train(
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
     console = Console()
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
-    names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
-    settings = training_settings(
-        config=config,
-        run=run,
-        init_from=init_from,
-        data={
-            **names,
-            **options.named_sides(src_column, tgt_column, src_language, tgt_language),
-            "data": data,
-            "dev": dev,
-            "replay": replay,
-        },
-        training={"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision},
-        assignments=set_ or [],
-        tokenizer=tokenizer,
-        say=console.say,
-    )
+    names: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    names |= options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    limits = {"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision}
+    with _bad_lines_explained():
+        settings = training_settings(
+            config=config,
+            run=run,
+            init_from=init_from,
+            data={**names, "data": [*(data or []), *(specs or [])], "dev": dev, "replay": replay},
+            training=limits,
+            assignments=set_ or [],
+            tokenizer=tokenizer,
+            say=console.say,
+        )
     directory = RunDirectory(run or default_run(config, settings.data))
     directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
     guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
     directory.refuse_other(settings)  # now, before anything heavy is loaded
 
     beginning: dict[str, Any] = {"tokenizer": tokenizer, "init_from": init_from, "reporter": console}
-    with _moved_files_explained(directory):
+    with _files_explained(directory):
         if dry_run:
             _try(settings, directory, beginning, console)
         else:
@@ -137,10 +137,20 @@ def _train(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str
 
 
 @contextmanager
-def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
-    """Says of a missing file that the run has been trained with how to name it anew."""
+def _bad_lines_explained() -> Iterator[None]:
+    """Says of lines that are not in their encoding how to drop them."""
     try:
         yield
+    except UndecodableText as error:
+        raise DataError(f"{error}; or drop such pairs: --set data.bad_lines=skip") from error
+
+
+@contextmanager
+def _files_explained(run: "RunDirectory") -> Iterator[None]:
+    """Says of a missing file that the run has been trained with how to name it anew."""
+    try:
+        with _bad_lines_explained():
+            yield
     except MissingFile as error:
         files = run.data_files()  # config.yaml is still that of the last start: it is replaced after the data are read
         if error.path not in {Path(name) for names in files.values() for name in names}:

@@ -25,12 +25,13 @@ def translate(
     text: options.Sentences = None,
     run: options.Run = None,
     checkpoint: options.Checkpoint = "best",
-    input_: options.LinesOrDocument = None,
-    output: options.Translations = None,
+    input_: options.LinesOrDocuments = None,
+    output: options.TranslationsOrFolder = None,
     src_column: options.SrcColumn = None,
     tgt_column: options.TgtColumn = None,
     src_language: options.SrcLanguage = None,
     tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
     no_repeat_ngram_size: options.NoRepeatNgramSize = None,
@@ -57,36 +58,38 @@ def translate(
     cat test.en | tfm translate > test.de
 
     tfm translate --input app.po --output app.de.po
+
+    tfm translate --input messages --output translated
     """
     del debug
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
-    from .translations import LineWriter, translate_document, work_of, write_file
+    from .translations import LineWriter, translate_document, translate_folder, work_of, write_file
 
     console = Console()
     if text and input_:
         raise UsageError("give sentences as arguments or --input, not both")
-    if n_best > 1 and not json_:
-        raise UsageError("more than one translation per line needs --json: one line in is one line out")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
-    _check_search_flags(sample, drawing, searching, n_best, glossary)
+    _check_search_flags(sample, drawing, searching, n_best, glossary, json_)
     sampling = options.make_sample(drawing, n_best) if sample else None
-    terms = options.load_glossary(glossary)
+    settings = options.data_settings(
+        options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    )
+    terms = options.load_glossary(glossary, settings.encoding)
     if attention:
         check_attention(attention)
-    sides = options.data_settings(options.named_sides(src_column, tgt_column, src_language, tgt_language))
     directory = find_run(run, console)
-    sides = _with_languages_of(directory, sides) if input_ else sides
-    document = _document(input_, output, sides, attention is not None, json_ or bool(prefix)) if input_ else None
-    if document is not None:
-        console.say(document.remark)
+    settings = _with_languages_of(directory, settings) if input_ else settings
+    in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
+    if in_place is not None and not isinstance(in_place, list):
+        console.say(in_place.remark)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.translator import Translator
 
     keep_freed_memory()
-    chunks = line_chunks(text, input_, console) if document is None else ()
+    chunks = () if in_place is not None else line_chunks(text, input_, console, encoding=settings.encoding)
     translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
     search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
     if sampling is not None:
@@ -94,29 +97,40 @@ def translate(
     how = {"search": search, "prefixes": prefix, "glossary": terms, "repair": options.to_repair(repair)}
     translated = partial(translator.translate, **how)
 
-    if document is not None:
+    if isinstance(in_place, list):
+        translate_folder(in_place, settings, translated, console)
+        return
+    if in_place is not None:
         assert output is not None  # or it would not have been opened
-        translate_document(document, translated, output, console)
+        translate_document(in_place, translated, output, console)
         return
     with nullcontext() if attention is None else attention_file(attention, translator) as maps:
         lines = LineWriter(translated, maps, as_records=json_)
         # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
         if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
-            work = work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)
-            too_long = write_file(lines, input_, output, work, console)
+            manifest = translator.checkpoint / "manifest.json"
+            work = work_of(manifest, input_, search, prefix, glossary, repair, json_, encoding)
+            too_long = write_file(lines, input_, output, work, console, settings.encoding)
         else:
             with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                too_long = write_results(lines, chunks, stream, console)
+                too_long = write_results(lines, chunks, stream, console, encoding=settings.encoding)
     lines.faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
 
 def _check_search_flags(
-    sample: bool, drawing: dict[str, float | None], searching: dict[str, int | None], n_best: int, glossary: Path | None
+    sample: bool,
+    drawing: dict[str, float | None],
+    searching: dict[str, int | None],
+    n_best: int,
+    glossary: Path | None,
+    as_json: bool,
 ) -> None:
     """Refuses flags of sampling and searching that contradict each other, before anything heavy is loaded."""
+    if n_best > 1 and not as_json:
+        raise UsageError("more than one translation per line needs --json: one line in is one line out")
     drawn = [name.replace("_", "-") for name, value in drawing.items() if value is not None]
     asked = [name.replace("_", "-") for name, value in searching.items() if value is not None]
     if drawn and not sample:
@@ -135,17 +149,20 @@ def _check_search_flags(
 
 def _document(
     path: Path, output: Path | None, settings: DataConfig, with_attention: bool, as_lines: bool
-) -> "Document | None":
-    """The document in a file; None if the file has lines. Flags that are for lines are refused for a document."""
-    from ..engine.documents import is_document, open_document
+) -> "Document | list[tuple[Path, Path]] | None":
+    """The document in a file; of a folder its documents and the files to write; None if the file has lines.
 
-    if not is_document(path):
+    Flags that are for lines are refused for a document.
+    """
+    from ..engine.documents import documents_below, is_document, open_document
+
+    if not path.is_dir() and not is_document(path):
         return None
     if with_attention:
         raise UsageError("--attention is for lines, not for a document that is translated in place")
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
-    return open_document(path, output, settings)
+    return documents_below(path, output) if path.is_dir() else open_document(path, output, settings)
 
 
 def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:

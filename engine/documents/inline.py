@@ -8,11 +8,8 @@ import re
 from itertools import chain, count
 
 from ...data.formats.xml import DELETED, Element, unwrapped
+from .messages import looks_like_message
 from .xml import XmlDocument
-
-_MESSAGE = re.compile(r"\{\s*[\w.]+\s*,\s*(plural|select|selectordinal)\s*,")
-"""What an ICU message begins with. Its branches may have the same markup, and its translation more branches."""
-
 
 class Inline:
     """The content of a segment as `text` with tags, and back. The content of elements named in `codes` is markup."""
@@ -59,7 +56,7 @@ class Inline:
             None if a tag is missing, comes twice, or tags are not nested. In an ICU message a tag may come again.
         """
         tags, expected = self._tag.findall(text), self._tag.findall(self.text)
-        if _MESSAGE.search(self.text):
+        if looks_like_message(self.text):  # its branches may have the same markup, and its translation more branches
             tags, expected = set(tags), set(expected)
         if sorted(tags) != sorted(expected):
             return None

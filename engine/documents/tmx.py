@@ -30,6 +30,7 @@ class TmxDocument(XmlDocument):
             self.remark = f"{path}: no units"
             return
         src, tgt = _languages(languages, [variants for _, variants in units])
+        self.fields.language = tgt
         states = Counter[str]()
         for unit, variants in units:
             states[self._look_at(unit, variants, src, tgt)] += 1

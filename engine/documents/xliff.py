@@ -53,7 +53,7 @@ class XliffDocument(XmlDocument):
                 if is_open:
                     self._add(one)
         languages.refuse_if_none(found)
-        self._language = languages.taken[1] or config.languages[1]
+        self._language = self.fields.language = languages.taken[1] or config.languages[1]
         if len(self.fields) and not self._language and units[0].local_name == "unit":
             raise DataError(f"{path} does not name its target language (trgLang); name it: --tgt-language de")
         count = states.total() + closed.total()
