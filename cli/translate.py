@@ -73,9 +73,7 @@ def translate(
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_search_flags(sample, drawing, searching, n_best, glossary, json_)
     sampling = options.make_sample(drawing, n_best) if sample else None
-    settings = options.data_settings(
-        options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
-    )
+    settings = options.data_settings(options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding))
     terms = options.load_glossary(glossary, settings.encoding)
     if attention:
         check_attention(attention)

@@ -11,6 +11,7 @@ from ...data.formats.xml import DELETED, Element, unwrapped
 from .messages import looks_like_message
 from .xml import XmlDocument
 
+
 class Inline:
     """The content of a segment as `text` with tags, and back. The content of elements named in `codes` is markup."""
 
