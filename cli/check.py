@@ -6,7 +6,21 @@ from typing import TYPE_CHECKING
 
 from ..system.errors import ModelError
 from ..system.reporter import Console
-from .options import Checkpoint, Data, Debug, Device, Json, Run, Src, SrcColumn, Tgt, TgtColumn, named_columns
+from .options import (
+    Checkpoint,
+    Data,
+    Debug,
+    Device,
+    Json,
+    Run,
+    Src,
+    SrcColumn,
+    SrcLanguage,
+    Tgt,
+    TgtColumn,
+    TgtLanguage,
+    named_sides,
+)
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -21,6 +35,8 @@ def check(
     data: Data = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     device: Device = "auto",
     json_: Json = False,
     debug: Debug = False,
@@ -45,7 +61,7 @@ def check(
 
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:
-        named = named_columns(src_column, tgt_column)
+        named = named_sides(src_column, tgt_column, src_language, tgt_language)
         test_set = read_test_set(src or [], tgt or [], data or [], directory.path, named, console)
         targets = [references[0] for references in test_set.references]
         pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))

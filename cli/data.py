@@ -14,7 +14,7 @@ from ..engine.file_guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writ
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
 from ..system.reporter import Console
-from .options import Data, Debug, Json, Src, SrcColumn, Tgt, TgtColumn, named_columns
+from .options import Data, Debug, Json, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
 
 if TYPE_CHECKING:
     from ..data.audit import Audit, Lengths
@@ -54,6 +54,8 @@ def data(
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs."),
@@ -80,7 +82,7 @@ def data(
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
-    columns: dict[str, Any] = dict(named_columns(src_column, tgt_column))
+    columns: dict[str, Any] = dict(named_sides(src_column, tgt_column, src_language, tgt_language))
     config = replace(DataConfig(data=data or [], dev=dev or []), **named, **columns)
     if not (config.src or config.tgt or config.data):
         raise UsageError("name the corpus: --src and --tgt, or --data")

@@ -22,8 +22,10 @@ from .options import (
     Repair,
     Src,
     SrcColumn,
+    SrcLanguage,
     TgtColumn,
-    named_columns,
+    TgtLanguage,
+    named_sides,
     to_repair,
 )
 from .startup import importing
@@ -85,6 +87,8 @@ def evaluate(
     data: Data = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     hyp: Outputs = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
@@ -132,9 +136,10 @@ def evaluate(
     console = Console()
     terms = Glossary.load(glossary) if glossary else None
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
-    columns, with_sources = named_columns(src_column, tgt_column), not hyp or bool(src or data)
+    sides = named_sides(src_column, tgt_column, src_language, tgt_language)
+    with_sources = not hyp or bool(src or data)
     test_set = read_test_set(
-        src or [], tgt or [], data or [], runs[0] if runs else None, columns, console, sources_count=with_sources
+        src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
     )
     asked = results.Asked(test_set, metrics, with_sources, worst, report, json_, console)
     if forced:

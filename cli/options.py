@@ -47,7 +47,7 @@ SrcColumn = Annotated[
     typer.Option(
         "--src-column",
         metavar="NAME",
-        help="Column of the source in --data, or its number, or language, such as en. [default: src]",
+        help="Column of the source in --data, or its number. [default: src]",
     ),
 ]
 TgtColumn = Annotated[
@@ -55,8 +55,20 @@ TgtColumn = Annotated[
     typer.Option(
         "--tgt-column",
         metavar="NAME",
-        help="Column of the target in --data, or its number, or language. [default: tgt]",
+        help="Column of the target in --data, or its number. [default: tgt]",
     ),
+]
+SrcLanguage = Annotated[
+    str | None,
+    typer.Option(
+        "--src-language",
+        metavar="CODE",
+        help="Language of the sources, such as en, where a file has several (.tmx .xlf).",
+    ),
+]
+TgtLanguage = Annotated[
+    str | None,
+    typer.Option("--tgt-language", metavar="CODE", help="Language of the targets, such as pt-BR."),
 ]
 BeamSize = Annotated[
     int | None,
@@ -113,15 +125,31 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
     return None if given is None else given == "on"
 
 
-def named_columns(src_column: str | None, tgt_column: str | None) -> dict[str, str]:
-    """Those of the two options that were given, by the name of their setting."""
-    given = {"src_column": src_column, "tgt_column": tgt_column}
-    return {key: name for key, name in given.items() if name is not None}
+def named_sides(
+    src_column: str | None, tgt_column: str | None, src_language: str | None, tgt_language: str | None
+) -> dict[str, str]:
+    """Those of the options that were given, by the name of their setting.
+
+    Raises:
+        UsageError: A language is none.
+    """
+    columns = {"src_column": src_column, "tgt_column": tgt_column}
+    given = {**columns, "src_language": src_language, "tgt_language": tgt_language}
+    named = {key: name for key, name in given.items() if name is not None}
+    data_settings(named)
+    return named
 
 
-def data_settings(src_column: str | None, tgt_column: str | None) -> DataConfig:
-    """How a file is to be read."""
-    return replace(DataConfig(), **named_columns(src_column, tgt_column))
+def data_settings(sides: dict[str, str]) -> DataConfig:
+    """How a file is to be read.
+
+    Raises:
+        UsageError: A language is none.
+    """
+    try:
+        return replace(DataConfig(), **sides)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":

@@ -13,7 +13,7 @@ from ..data.reading import Controls
 from ..engine.file_guard import WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.reporter import Console
-from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn, named_columns
+from .options import Data, Debug, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus, Pair
@@ -35,6 +35,8 @@ def tokenize(
     data: Data = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     vocab_size: Annotated[
         int, typer.Option(metavar="N", min=1, help="Pieces; reduced to what the corpus supports.")
     ] = 8000,
@@ -65,7 +67,7 @@ def tokenize(
             raise UsageError(f"{output} exists already; remove it or name another --output")
         settings = parse_config(
             {
-                "data": paths | named_columns(src_column, tgt_column),
+                "data": paths | named_sides(src_column, tgt_column, src_language, tgt_language),
                 "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate},
             }
         )

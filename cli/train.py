@@ -23,7 +23,7 @@ from ..engine.file_guard import (
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
 from ..system.reporter import Console
-from .options import Data, Debug, Src, SrcColumn, Tgt, TgtColumn
+from .options import Data, Debug, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def train(
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     text: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
@@ -134,7 +136,13 @@ def train(
         config=config,
         run=run,
         init_from=init_from,
-        data={**names, "data": data, "dev": dev, "src_column": src_column, "tgt_column": tgt_column, "replay": replay},
+        data={
+            **names,
+            **named_sides(src_column, tgt_column, src_language, tgt_language),
+            "data": data,
+            "dev": dev,
+            "replay": replay,
+        },
         training={"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision},
         assignments=set_ or [],
         tokenizer=tokenizer,

@@ -29,12 +29,15 @@ from .options import (
     Run,
     Seed,
     SrcColumn,
+    SrcLanguage,
     Temperature,
     TgtColumn,
+    TgtLanguage,
     TopK,
     TopP,
     data_settings,
     make_sample,
+    named_sides,
     to_repair,
 )
 from .startup import importing
@@ -96,6 +99,8 @@ def translate(
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
+    src_language: SrcLanguage = None,
+    tgt_language: TgtLanguage = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
@@ -150,7 +155,7 @@ def translate(
         from .attention import check_attention
 
         check_attention(attention)
-    columns = data_settings(src_column, tgt_column)
+    columns = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
     document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
     if document is not None:
         console.say(document.remark)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -9,6 +10,7 @@ VocabularyType = Literal["unigram", "bpe", "char", "word"]
 MAX_VOCAB_SIZE = 1_000_000
 MAX_VOCABULARY_BYTES = 16_000_000
 """Largest SentencePiece file."""
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_@][A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,13 @@ class DataConfig:
     replay_tgt_column: str | None = None
     """Column of the target in `replay`; as in `data` if not given."""
     src_column: str = "src"
-    """Column or JSON field, by name or number from 1, or language code that holds the source in `data`."""
+    """Column or JSON field, by name or number from 1, that holds the source in `data`."""
     tgt_column: str = "tgt"
-    """Column or JSON field, by name or number from 1, or language code that holds the target in `data`."""
+    """Column or JSON field, by name or number from 1, that holds the target in `data`."""
+    src_language: str = ""
+    """Language of the sources, such as `en` or `pt-BR` (BCP 47), for files that have several; empty if not named."""
+    tgt_language: str = ""
+    """Language of the targets; empty if not named."""
     max_length_ratio: float = 9.0
     """A pair is dropped if one side has more than this many times the tokens of the other (plus 5)."""
     bad_lines: Literal["error", "skip"] = "error"
@@ -57,8 +63,25 @@ class DataConfig:
             if isinstance(names, list):  # of files: ~ is what a shell makes of it, which does not see these
                 expanded = [os.path.expanduser(name) for name in names]  # noqa: PTH111, Path refuses unknown users
                 object.__setattr__(self, key, expanded)
+        problems: list[str] = []
         if not 1 <= self.max_length_ratio < math.inf:
-            raise ValueError(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
+            problems.append(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
+        for key in ("src_language", "tgt_language"):
+            if (code := getattr(self, key)) and not _LANGUAGE.fullmatch(code):
+                problems.append(f"{key} must be the code of a language, such as en or pt-BR, but is {code!r}")
+        if problems:
+            raise ValueError("\n".join(problems))
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The languages of source and target, each empty if it is not named.
+
+        Two columns whose names are codes of languages name these, too.
+        """
+        columns = self.src_column, self.tgt_column
+        if columns == ("src", "tgt") or not all(map(_LANGUAGE.fullmatch, columns)):
+            columns = "", ""
+        return self.src_language or columns[0], self.tgt_language or columns[1]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def file_format(
 
     def open_file(spec: str, config: DataConfig, split: str) -> Corpus:
         del split
-        path, salt = Path(spec), (config.src_column, config.tgt_column)
+        path, named = Path(spec), filter(None, (config.src_language, config.tgt_language))
+        salt = (config.src_column, config.tgt_column, *named)
         quick_count = None if count is None else partial(count, path, config)
         corpus = corpus_of_files(spec, [path], salt, lambda: read(path, config), quick_count)
         remarks = () if describe is None else (describe(path, config),)

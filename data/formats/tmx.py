@@ -19,11 +19,11 @@ Languages = tuple[str, str]
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """The variants of the two languages of each unit; an empty pair where one is missing.
 
-    The languages are `src_column` and `tgt_column`. Where they are not named, they are those of the first unit with
+    The languages are those that the settings name. Where they do not name both, they are those of the first unit with
     two: the source is the one that the header calls so, else the first.
     """
-    named = config.src_column, config.tgt_column
-    languages: Languages | None = None if named == ("src", "tgt") else named
+    named = config.languages
+    languages: Languages | None = named if all(named) else None
     header, met, found = "", set[str](), False
     for element in elements(path, {"header", "tu"}):
         if local_name(element) == "header":
@@ -42,7 +42,7 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     if not found:
         raise DataError(
             f"{path}: no unit in {' and '.join(languages) if languages else 'two languages'}; it has"
-            f" {', '.join(sorted(met)) or 'none'}; name two: --src-column en --tgt-column de"
+            f" {', '.join(sorted(met)) or 'none'}; name two: --src-language en --tgt-language de"
         )
 
 
@@ -66,7 +66,7 @@ def languages_of(path: Path, codes: list[str], header: str) -> Languages:
         different = list(dict.fromkeys(codes))
     if len(different) != 2:
         raise DataError(
-            f"{path}: units in {', '.join(dict.fromkeys(codes))}; name two of them: --src-column en --tgt-column de"
+            f"{path}: units in {', '.join(dict.fromkeys(codes))}; name two of them: --src-language en --tgt-language de"
         )
     src, tgt = different
     return (tgt, src) if same_language(header, tgt) and not same_language(header, src) else (src, tgt)

@@ -19,7 +19,7 @@ Languages = tuple[str, str]
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Source and target of each unit, or of each segment of it; an empty pair where there is no reviewed translation.
 
-    `src_column` and `tgt_column` may name the two languages of the file, in either order.
+    The settings may name the two languages of the file, in either order.
     """
     languages: Languages | None = None
     for unit in elements(path, {"trans-unit", "unit"}):
@@ -35,28 +35,28 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
 
 def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> None:
-    """Refuses a file that is not from `src_column` to `tgt_column`, where these are named."""
+    """Refuses a file that is in the languages that the settings name."""
     for unit in units:
         now = _languages(unit)
         if _swapped(path, now, config):
-            raise DataError(f"{path}: from {_named(now)}, not from {config.src_column} to {config.tgt_column}")
+            raise DataError(f"{path}: from {_named(now)}, not from {_named(config.languages)}")
 
 
 def _swapped(path: Path, languages: Languages, config: DataConfig) -> bool:
     """Whether the file's target language is the source wanted. A language that the file does not name fits."""
-    wanted = config.src_column, config.tgt_column
-    if wanted == ("src", "tgt") or all(map(_fits, languages, wanted)):
+    wanted = config.languages
+    if all(map(_fits, languages, wanted)):
         return False
     if all(map(_fits, languages, reversed(wanted))):
         return True
     raise DataError(
-        f"{path}: from {_named(languages)}, not from {wanted[0]} to {wanted[1]}; name the languages of the file:"
-        f" --src-column {languages[0]} --tgt-column {languages[1]}"
+        f"{path}: from {_named(languages)}, not from {_named(wanted)}; name the languages of the file:"
+        f" --src-language {languages[0]} --tgt-language {languages[1]}"
     )
 
 
 def _fits(code: str, wanted: str) -> bool:
-    return not code or same_language(code, wanted)
+    return not code or not wanted or same_language(code, wanted)
 
 
 def _named(languages: Languages) -> str:

@@ -29,7 +29,7 @@ class TmxDocument:
             if sources and not any("".join(one.itertext()).strip() for one in _variants(unit, tgt)):
                 self._add(unit, sources[0], tgt)
         if not any(_variants(unit, src) for unit in units):
-            raise DataError(f"{path}: no unit has the language {src}; name two: --src-column en --tgt-column de")
+            raise DataError(f"{path}: no unit has the language {src}; name two: --src-language en --tgt-language de")
         self.remark = f"{path}: {len(self.fields):,} of {len(units):,} units have {src} and lack {tgt}"
 
     def _add(self, unit: Any, segment: Any, language: str) -> None:
@@ -71,10 +71,10 @@ def _variants(unit: Any, language: str) -> list[Any]:
 
 def _languages(path: Path, root: Any, units: list[Any], config: DataConfig) -> tuple[str, str]:
     """The two languages; that of the target as the file writes it, if it does."""
-    named = config.src_column, config.tgt_column
-    if named != ("src", "tgt"):
-        if "src" in named or "tgt" in named:
-            raise UsageError(f"{path}: name both languages: --src-column en --tgt-column de")
+    named = config.languages
+    if any(named):
+        if not all(named):
+            raise UsageError(f"{path}: name both languages: --src-language en --tgt-language de")
         written = Counter(code for unit in units for code in _codes(unit) if same_language(code, named[1]))
         return named[0], written.most_common(1)[0][0] if written else named[1]
     header = next((one.get("srclang", "") for one in root.iter("{*}header")), "")
@@ -82,7 +82,7 @@ def _languages(path: Path, root: Any, units: list[Any], config: DataConfig) -> t
         if len(set(_codes(unit))) > 1:
             src, tgt = languages_of(path, _codes(unit), header)
             return src, next(code for code in _codes(unit) if same_language(code, tgt))
-    raise DataError(f"{path}: every unit has one language only; name two: --src-column en --tgt-column de")
+    raise DataError(f"{path}: every unit has one language only; name two: --src-language en --tgt-language de")
 
 
 def _codes(unit: Any) -> list[str]:

@@ -89,12 +89,12 @@ def _name_language(path: Path, root: Any, config: DataConfig) -> None:
     """Sees to it that the language of the targets is named, as it must be in XLIFF 2."""
     if root.get("version", "").startswith("1"):
         for file in root.iter("{*}file"):
-            if not file.get("target-language") and config.tgt_column != "tgt":
-                file.set("target-language", config.tgt_column)
+            if not file.get("target-language") and config.languages[1]:
+                file.set("target-language", config.languages[1])
     elif not root.get("trgLang"):
-        if config.tgt_column == "tgt":
-            raise DataError(f"{path} does not name its target language (trgLang); name it: --tgt-column de")
-        root.set("trgLang", config.tgt_column)
+        if not config.languages[1]:
+            raise DataError(f"{path} does not name its target language (trgLang); name it: --tgt-language de")
+        root.set("trgLang", config.languages[1])
 
 
 def _is_translatable(unit: Any) -> bool:

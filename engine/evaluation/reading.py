@@ -35,7 +35,7 @@ def read_test_set(
     tgt: list[Path],
     data: list[str],
     run: Path | None,
-    columns: dict[str, str],
+    sides: dict[str, str],
     console: Console,
     *,
     sources_count: bool = True,
@@ -46,7 +46,7 @@ def read_test_set(
     each line. The lines of a `.tsv` are references with tabs between them. What is blank is no reference.
 
     Args:
-        run: The columns of its training data are those of `data`, as far as `columns` does not name them.
+        run: Columns and languages of its training data are those of `data`, as far as `sides` does not name them.
         sources_count: Whether an entry needs a source.
 
     Raises:
@@ -55,7 +55,7 @@ def read_test_set(
     """
     directory = None if run is None else RunDirectory(run)
     config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
-    config = replace(config, **columns)
+    config = replace(config, **sides)
     if data and not (src or tgt):
         corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
         entries = [(source, [reference]) for source, reference in _said(corpus, console).pairs()]

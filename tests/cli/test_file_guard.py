@@ -22,8 +22,9 @@ from tfm.engine.runs.directory import RunDirectory
 from tfm.system.errors import UsageError
 
 NAME_NO_FILE = {
-    *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column", "prefix", "metric"),
-    *("format_", "quantization", "type_", "show", "max_time", "finish_in", "set_"),
+    *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column"),
+    *("src_language", "tgt_language", "prefix", "metric", "format_", "quantization", "type_", "show"),
+    *("max_time", "finish_in", "set_"),
 }
 """Parameters that are words. What `set_` names is checked with the settings."""
 HELD = b"what is not to be lost\n"

@@ -386,8 +386,9 @@ def test_a_translator_brings_a_memory_messages_and_a_table(
     rows = [f"{src};{tgt}" for src, tgt in [("English", "German"), *sentences[120:150]]]
     write_lines(corpus / "table.csv", rows)
     data = ["--data", "memory.tmx", "--data", "app.po=2", "--data", "table.csv", "--dev", "table.csv"]
-    languages = ["--src-column", "en", "--tgt-column", "de"]
-    refused = tfm("train", *data, *languages, "--max-steps", 2, *TINY_FLAGS)
+    languages = ["--src-language", "en", "--tgt-language", "de"]
+    columns = ["--src-column", "en", "--tgt-column", "de"]
+    refused = tfm("train", *data, *columns, "--max-steps", 2, *TINY_FLAGS)
     assert refused.returncode == 3
     assert "table.csv: no columns 'en' and 'de' among 'English', 'German'; name both" in error_of(refused)
     write_lines(corpus / "table.csv", ["en;de", *rows[1:]])

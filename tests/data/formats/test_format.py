@@ -185,3 +185,21 @@ def test_data_that_stay_are_read_as_often_as_need_be(tmp_path: Path) -> None:
     for kind in ("two files", "tsv", "saved by datasets"):
         corpus = open_corpus(written(tmp_path / kind, kind, OLD))
         assert list(corpus.pairs()) == list(corpus.pairs()) == OLD
+
+
+def test_named_languages() -> None:
+    assert DataConfig().languages == ("", "")
+    assert DataConfig(src_language="en", tgt_language="pt-BR").languages == ("en", "pt-BR")
+    assert DataConfig(tgt_language="zh_Hant_TW").languages == ("", "zh_Hant_TW")
+    assert DataConfig(src_column="en", tgt_column="de").languages == ("en", "de")
+    assert DataConfig(src_column="en", tgt_column="de", tgt_language="fr").languages == ("en", "fr")
+    for columns in (("english", "german"), ("src", "de-"), ("2", "3"), ("src", "tgt")):
+        assert DataConfig(src_column=columns[0], tgt_column=columns[1]).languages == ("", "")
+    with pytest.raises(ValueError, match=r"src_language must be the code of a language, .* but is '12'"):
+        DataConfig(src_language="12")
+
+
+def test_named_languages_make_another_corpus(write: Write) -> None:
+    path = write("a.tsv", "a\tb\n")
+    identities = {open_spec(str(path), DataConfig(tgt_language=code)).identity for code in ("", "de", "fr")}
+    assert len(identities) == 3

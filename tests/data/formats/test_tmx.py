@@ -41,12 +41,12 @@ def test_the_header_says_which_language_is_the_source_and_markup_is_left_out(wri
 
 def test_languages_are_named_with_or_without_their_region(write: Write) -> None:
     path = write("a.tmx", tmx(variant("en-GB", "colour") + variant("DE_de", "Farbe") + variant("fr", "couleur")))
-    assert pairs_of(path, DataConfig(src_column="fr", tgt_column="de")) == [("couleur", "Farbe")]
+    assert pairs_of(path, DataConfig(src_language="fr", tgt_language="de")) == [("couleur", "Farbe")]
     assert pairs_of(path, DataConfig(src_column="en", tgt_column="fr")) == [("colour", "couleur")]
-    with pytest.raises(DataError, match=r"a\.tmx: units in en-GB, DE_de, fr; name two of them: --src-column en"):
+    with pytest.raises(DataError, match=r"a\.tmx: units in en-GB, DE_de, fr; name two of them: --src-language en"):
         pairs_of(path)
     with pytest.raises(DataError, match=r"no unit in en and es; it has DE_de, en-GB, fr"):
-        pairs_of(path, DataConfig(src_column="en", tgt_column="es"))
+        pairs_of(path, DataConfig(src_language="en", tgt_language="es"))
 
 
 def test_regional_forms_are_one_language_unless_there_is_no_other(write: Write) -> None:

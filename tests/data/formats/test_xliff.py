@@ -62,9 +62,9 @@ def test_several_languages_in_a_file_are_told(write: Write) -> None:
 def test_languages_may_be_named_and_turned_round(write: Write) -> None:
     path = write("a.xlf", OLD)
     assert pairs_of(path, DataConfig(src_column="en", tgt_column="de")) == OLD_PAIRS
-    assert pairs_of(path, DataConfig(src_column="de", tgt_column="en")) == [(tgt, src) for src, tgt in OLD_PAIRS]
+    assert pairs_of(path, DataConfig(src_language="de", tgt_language="en")) == [(tgt, src) for src, tgt in OLD_PAIRS]
     with pytest.raises(DataError, match=r"a\.xlf: from en to de-DE, not from en to fr"):
-        pairs_of(path, DataConfig(src_column="en", tgt_column="fr"))
+        pairs_of(path, DataConfig(src_language="en", tgt_language="fr"))
 
 
 def test_a_file_without_units_is_told(write: Write) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polib
@@ -20,16 +21,14 @@ from tfm.engine.documents.document import Document, Fields
 from tfm.system.errors import DataError, UsageError
 
 
-def opened(path: Path, src_column: str = "src", tgt_column: str = "tgt") -> Document:
+def opened(path: Path, **sides: str) -> Document:
     suffix = ".po" if path.suffix == ".pot" else path.suffix
-    config = DataConfig(src_column=src_column, tgt_column=tgt_column)
+    config = replace(DataConfig(), **sides)
     return open_document(path, path.with_name(f"out{suffix}"), config)
 
 
-def filled(
-    path: Path, translate: Callable[[str], str] = str.upper, src_column: str = "src", tgt_column: str = "tgt"
-) -> str:
-    document = opened(path, src_column, tgt_column)
+def filled(path: Path, translate: Callable[[str], str] = str.upper, **sides: str) -> str:
+    document = opened(path, **sides)
     document.fields.fill([translate(text) for text in document.fields.texts])
     stream = io.BytesIO()
     document.save(stream)
@@ -220,9 +219,9 @@ def test_xliff_2_fills_segments(write: Write) -> None:
     assert first.find("{*}target").find("{*}pc").get("id") == "1"
     assert second.get("state") == "final" and second.find("{*}target").text == "fertig"
     nameless = write("b.xliff", XLIFF_2.replace(' trgLang="de"', ""))
-    with pytest.raises(DataError, match="--tgt-column"):
+    with pytest.raises(DataError, match="--tgt-language"):
         opened(nameless)
-    assert 'trgLang="fr"' in filled(nameless, src_column="en", tgt_column="fr")
+    assert 'trgLang="fr"' in filled(nameless, tgt_language="fr")
 
 
 XLIFF_SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
@@ -290,9 +289,12 @@ def test_tmx_adds_the_variants_that_are_missing(write: Write) -> None:
     assert variant.get("{http://www.w3.org/XML/1998/namespace}lang") == "de" and variant.get("creationid") == "MT!"
     assert "".join(variant.find("seg").itertext()) == "A [CAT]" and second[0].text == "kept"
     assert '<!DOCTYPE tmx SYSTEM "tmx14.dtd">' in text
-    assert opened(write("fr.tmx", TMX), src_column="en", tgt_column="fr").fields.texts == ["a dog", "a <t1/>cat<t2/>"]
+    assert opened(write("fr.tmx", TMX), src_language="en", tgt_language="fr").fields.texts == [
+        "a dog",
+        "a <t1/>cat<t2/>",
+    ]
     with pytest.raises(DataError, match="no unit has the language it"):
-        opened(path, src_column="it", tgt_column="de")
+        opened(path, src_language="it", tgt_language="de")
 
 
 # --- subtitles ---
@@ -425,9 +427,9 @@ def test_protected_words_are_not_translated(write: Write) -> None:
 
 def test_a_file_in_other_languages_is_refused(write: Write) -> None:
     with pytest.raises(DataError, match="from en to de, not from"):
-        opened(write("a.xlf", XLIFF_1), src_column="fr", tgt_column="de")
+        opened(write("a.xlf", XLIFF_1), src_language="fr", tgt_language="de")
     with pytest.raises(UsageError, match="name both languages"):
-        opened(write("a.tmx", TMX), src_column="en")
+        opened(write("a.tmx", TMX), src_language="en")
 
 
 def test_an_empty_variant_of_a_region_is_filled(write: Write) -> None:
@@ -493,7 +495,8 @@ def test_columns_of_a_tsv_are_found_by_name_or_number_and_added(write: Write) ->
     assert filled(path, src_column="en", tgt_column="it") == expected.replace("fr", "fr\tit").replace(
         'A "DOG"', '\tA "DOG"'
     ).replace("un chat", "un chat\tA CAT")
-    assert "the first row taken for a header: 'id', 'EN', 'fr'; source in column 2" in opened(path, "en", "fr").remark
+    remark = opened(path, src_column="en", tgt_column="fr").remark
+    assert "the first row taken for a header: 'id', 'EN', 'fr'; source in column 2" in remark
     assert filled(write("b.tsv", "source\na dog\n")) == "source\ttarget\na dog\tA DOG\n"
 
 
