@@ -212,10 +212,14 @@ class PoFile:
 
 
 def _declared_charset(path: Path, raw: bytes) -> str:
-    """The charset that the header names. It is read as bytes: whatever the charset is, ASCII is the same in it."""
-    text = raw.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+    """The charset that the header names, if no mark says that it is UTF-8.
+
+    The header is read as bytes: whatever the charset is, ASCII is the same in it.
+    """
+    if raw.startswith(codecs.BOM_UTF8):
+        return "UTF-8"
     try:
-        headers = (message for message in _Reader(path, text, "latin-1") if message.is_header)
+        headers = (message for message in _Reader(path, raw.decode("latin-1"), "latin-1") if message.is_header)
         header = next((message.msgstr[0].text for message in headers), "")
     except DataError:  # it will be raised again when the file is read
         header = ""
