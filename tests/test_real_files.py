@@ -61,12 +61,15 @@ def _texts_of_msgfmt(path: Path) -> tuple[set[str], set[str]]:
     converted = subprocess.run(["msgconv", "--to-code=UTF-8", path], capture_output=True)
     source = path.read_bytes() if converted.returncode else converted.stdout  # it refuses charset=CHARSET
     compiled = subprocess.run(["msgfmt", "-o", "-", "-"], input=source, capture_output=True, check=True).stdout
-    compiled = compiled.replace(b"plural=EXPRESSION", b"plural=0000000000")  # of a template: Python refuses it
+    rule = b"nplurals=INTEGER; plural="  # of a template: Python refuses it
+    compiled = compiled.replace(rule + b"EXPRESSION", rule + b"0000000000")
     catalog: dict[object, str] = vars(gettext.GNUTranslations(io.BytesIO(compiled)))["_catalog"]
     catalog.pop("", None)
     return {text for key, text in catalog.items() if isinstance(key, str)}, set(catalog.values())
 
 
+_SYSTEM = re.compile("%<PRI|%[-+ #0-9.]*I")
+"""What is another text on each system: it is not among the texts of a compiled file that Python reads."""
 _EMPTY = re.compile(rb'^\s*msgstr(\[\d+\])?\s+""\s*(?=msgstr|#|$(?![\n\r]*\s*"))', re.MULTILINE)
 
 
@@ -114,7 +117,7 @@ def _faults(path: Path, output: Path, reference: Reference) -> set[str]:
         faults.add("what was filled is not accepted")
     if accepted and path.suffix == reference.output:
         needed, possible = reference.texts(path)
-        found = {tgt for _, tgt in open_spec(str(path), DataConfig()).pairs() if tgt}
+        found = {tgt for _, tgt in open_spec(str(path), DataConfig()).pairs() if tgt and not _SYSTEM.search(tgt)}
         if not needed <= found <= possible:
             faults.add("other pairs")
     return faults
