@@ -65,11 +65,12 @@ def _texts_of_msgfmt(path: Path) -> tuple[set[str], set[str]]:
     compiled = compiled.replace(rule + b"EXPRESSION", rule + b"0000000000")
     catalog: dict[object, str] = vars(gettext.GNUTranslations(io.BytesIO(compiled)))["_catalog"]
     catalog.pop("", None)
-    return {text for key, text in catalog.items() if isinstance(key, str)}, set(catalog.values())
+    texts = {key: text.replace("plural=0000000000", "plural=EXPRESSION") for key, text in catalog.items()}
+    return {text for key, text in texts.items() if isinstance(key, str)}, set(texts.values())
 
 
-_SYSTEM = re.compile("%<PRI|%[-+ #0-9.]*I")
-"""What is another text on each system: it is not among the texts of a compiled file that Python reads."""
+_SYSTEM = re.compile(rb"%<PRI|%[-+ #0-9.]*I")
+"""In a message that is another text on each system: it is not among the texts of a compiled file that Python reads."""
 _EMPTY = re.compile(rb'^\s*msgstr(\[\d+\])?\s+""\s*(?=msgstr|#|$(?![\n\r]*\s*"))', re.MULTILINE)
 
 
@@ -117,8 +118,8 @@ def _faults(path: Path, output: Path, reference: Reference) -> set[str]:
         faults.add("what was filled is not accepted")
     if accepted and path.suffix == reference.output:
         needed, possible = reference.texts(path)
-        found = {tgt for _, tgt in open_spec(str(path), DataConfig()).pairs() if tgt and not _SYSTEM.search(tgt)}
-        if not needed <= found <= possible:
+        found = {tgt for _, tgt in open_spec(str(path), DataConfig()).pairs() if tgt}
+        if not needed <= found or not (found <= possible or _SYSTEM.search(raw)):
             faults.add("other pairs")
     return faults
 

@@ -17,7 +17,10 @@ from tfm.engine.documents import open_document
 from tfm.engine.documents.gettext import COMMENT
 from tfm.system.errors import UsageError
 
-HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
+HEADER = (
+    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
+)
 
 
 def filled(path: Path, translate: Callable[[str], str] = str.upper, language: str = "") -> bytes:
