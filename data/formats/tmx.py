@@ -151,7 +151,7 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str
         else:
             texts = ([text_of(one.segment, CODES) for one in side] for side in final)
             yield [pair for both in product(*texts) for pair in lines_of(*both)], ""
-    if not found and languages.met:
+    if not found and len(_different(list(languages.met))) > 1:  # nobody has translated a memory in one language
         raise languages.refusal()
 
 
