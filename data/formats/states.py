@@ -114,6 +114,12 @@ def _of_version_2(segment: Element) -> State:
     return State(_named(state, more), not by_machine and not untranslated, by_machine or untranslated)
 
 
+def unfinished(unit: Element) -> str:
+    """What Trados says of a unit of a memory that nobody has confirmed; empty of any other."""
+    said = (one.whole_text.strip() for one in unit.children("prop") if one.get("type") == "x-ConfirmationLevel")
+    return next((level for level in said if level not in _TRADOS_FINAL), "")
+
+
 def is_by_machine(unit: Element, variant: Element) -> bool:
     """Whether a machine made a variant in a memory, and nobody has changed it since.
 

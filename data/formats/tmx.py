@@ -12,7 +12,7 @@ from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import stamp_of
 from .format import Languages, Pair, Reading, file_format, same_language
-from .states import is_by_machine
+from .states import is_by_machine, unfinished
 from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
@@ -25,19 +25,19 @@ class Variant:
     """The text of a unit in one language.
 
     Attributes:
-        is_final: A person stands behind it.
+        is_by_machine: Nobody has changed it since.
     """
 
     language: str
     element: Element
     segment: Element
-    is_final: bool
+    is_by_machine: bool
 
 
 def variants_of(unit: Element) -> list[Variant]:
     """The variants of a unit."""
     return [
-        Variant(language_of(variant), variant, segment, not is_by_machine(unit, variant))
+        Variant(language_of(variant), variant, segment, is_by_machine(unit, variant))
         for variant in unit.children("tuv")
         for segment in variant.children("seg")
     ]
@@ -141,15 +141,17 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str
         pair = languages.meet(variants)
         src, tgt = (in_language(variants, language) for language in pair) if pair else ([], [])
         found = found or bool(src and tgt)
-        final = [[one for one in side if one.is_final] for side in (src, tgt)]
+        final = [[one for one in side if not one.is_by_machine] for side in (src, tgt)]
         if not (src and tgt):
             yield [("", "")], "in one language alone"
         elif not all(final):
             yield [("", "")], "by machine"
+        elif level := unfinished(element):
+            yield [("", "")], level
         else:
             texts = ([text_of(one.segment, CODES) for one in side] for side in final)
             yield [pair for both in product(*texts) for pair in lines_of(*both)], ""
-    if not found and languages.met:
+    if not found and len(_different(list(languages.met))) > 1:  # nobody has translated a memory in one language
         raise languages.refusal()
 
 

@@ -338,6 +338,8 @@ def unwrapped(text: str, preserves: bool) -> str:
     if preserves:
         return _GOES_ON.sub(lambda found: f"{found[1]} " if found[2].islower() else found[0], text)
     inner = text.strip()
+    if not inner:
+        return text
     before, _, after = text.partition(inner)
     return before + _WRAPPED.sub(" ", inner) + after
 

@@ -48,7 +48,7 @@ class TmxDocument(XmlDocument):
         sources, targets = in_language(variants, src), in_language(variants, tgt)
         if not sources:
             return ""
-        if any(one.is_final for one in targets):
+        if not all(one.is_by_machine for one in targets):
             return "with both languages"
         empty = [one for one in variants if same_language(one.language, tgt)]
         inline = Inline(self, sources[0].segment, CODES)

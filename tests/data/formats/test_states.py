@@ -147,3 +147,13 @@ def test_memories(tmp_path: Path, unit: str, variant: str, by_machine: bool) -> 
     assert pairs_of(path) == [("", "") if by_machine else ("a", "b")]
     (remark,) = open_spec(str(path), DataConfig()).remarks
     assert remark.endswith("units to learn from: 0; left out: 1 by machine") == by_machine
+
+
+def test_memories_of_trados(write: Write) -> None:
+    variants = '<tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>b</seg></tuv>'
+    levels = "Translated", "Draft", "ApprovedSignOff", "RejectedTranslation"
+    units = (f'<tu><prop type="x-ConfirmationLevel">{level}</prop>{variants}</tu>' for level in levels)
+    path = write("a.tmx", f"<tmx><body>{''.join(units)}</body></tmx>")
+    assert pairs_of(path) == [("a", "b"), ("", ""), ("a", "b"), ("", "")]
+    (remark,) = open_spec(str(path), DataConfig()).remarks
+    assert remark.endswith("units to learn from: 2; left out: 1 Draft, 1 RejectedTranslation")

@@ -97,3 +97,5 @@ def test_what_is_not_xml_names_its_line(write: Write) -> None:
     with pytest.raises(DataError, match=r"other\.tmx:2: its outermost element is <html>, not <tmx>"):
         pairs_of(write("other.tmx", "\n<html/>"))
     assert pairs_of(write("empty.tmx", tmx())) == []
+    alone = tmx(variant("en", "a"), variant("en", "b"))
+    assert pairs_of(write("alone.tmx", alone), DataConfig(tgt_language="de")) == [("", ""), ("", "")]

@@ -149,11 +149,12 @@ def test_line_ends_inside_a_text(write: Write) -> None:
         '<unit xml:space="preserve">one\n Two.\nthree\n  four\n\nfive\n5</unit>',
         '<unit xml:space="preserve"><b xml:space="default">one\ntwo</b></unit>',
         "<unit><![CDATA[one\ntwo]]></unit>",
+        "<unit>\n  </unit>",
     ]
     file = XmlFile(write("a.xml", f"<root>{''.join(units)}</root>"))
     texts = [text_of(one, frozenset()) for one in file.elements(KIND)]
     assert texts[:3] == ["\n  one two  three\n", " one\r\ntwo\r\nthree four ", "one\n Two.\nthree four\n\nfive\n5"]
-    assert texts[4] == "one two"
+    assert texts[4:] == ["one two", "\n  "]
 
 
 def test_a_reference_at_the_end_of_a_block(write: Write) -> None:
