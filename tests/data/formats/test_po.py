@@ -19,8 +19,9 @@ from tfm.data.formats.po import PoFile
 from tfm.system.errors import DataError
 
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-ALL = settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+_PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+MANY = settings(max_examples=200, deadline=None, suppress_health_check=_PATIENT)
+ALL = settings(max_examples=20_000, deadline=None, suppress_health_check=_PATIENT)
 
 
 def read(content: bytes) -> PoFile:
