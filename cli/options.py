@@ -182,7 +182,9 @@ Vocabulary = Annotated[
 ]
 RunToTrain = Annotated[
     Path | None,
-    typer.Option(metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"),
+    typer.Option(  # typer 0.27 takes a metavar for the name if they differ by case alone
+        "--run", metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"
+    ),
     WRITES_RUN,
 ]
 InitFrom = Annotated[
