@@ -134,15 +134,18 @@ def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
     with importing():
         from ..engine.export.html.page import page
         from ..engine.export.html.quality import choose_weights
+        from ..engine.runs.checkpoint import read_description
         from ..engine.runs.load import load_run
 
-    loaded = load_run(chosen.run.path, None, checkpoint=chosen.checkpoint, device="cpu", warn=chosen.console.warn)
-    weights = quantization
-    if weights is None:
-        choice = choose_weights(loaded, chosen.pairs)
-        chosen.console.say(choice.reason)
-        weights = choice.weights
-    with OutputFile(chosen.output) as stream:
+    # A run that has no checkpoint is refused by what loads it.
+    purpose = next((read_description(one).purpose for one in chosen.run.checkpoints()), None)
+    loaded = load_run(chosen.run.path, purpose, checkpoint=chosen.checkpoint, device="cpu", warn=chosen.console.warn)
+    with OutputFile(chosen.output) as stream:  # before anything takes long
+        weights = quantization
+        if weights is None:
+            choice = choose_weights(loaded, chosen.pairs)
+            chosen.console.say(choice.reason)
+            weights = choice.weights
         content = page(loaded, weights, title=chosen.run.path.resolve().name)
         stream.write(content)
     size = len(content.encode()) / 1e6

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,10 +53,46 @@ def test_without_the_validation_set_the_export_is_made_all_the_same(tfm: Tfm, ti
     assert (tmp_path / "made" / "model.bin").exists()
 
 
+def test_a_page_is_written_and_compared(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    flags = ["export", "--run", tiny_run, "--output", tmp_path / "made.html", "--format", "html", "--check", 8]
+    done = tfm(*flags, cwd=tiny_run.parent)
+    said = error_of(done)
+    assert done.returncode == 0, said
+    assert done.stdout.decode() == f"{tmp_path / 'made.html'}\n"
+    assert re.search(r"^BLEU [\d.]+, with weights in int8 [\d.]+ \([+-][\d.]+\)", said, re.MULTILINE)
+    assert f"open {tmp_path / 'made.html'} in a browser" in said
+    assert (tmp_path / "made.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    if shutil.which("node") is None:
+        assert "not compared with the run: that needs node" in said
+        pytest.skip("node is not installed")
+    assert "greedy: 8 of 8 outputs (100.0 %) are those of the run, with weights in float32; BLEU" in said
+    assert "beam 5: 8 of 8 outputs" in said
+    assert "warning" not in said
+
+
+@pytest.mark.parametrize("name", ["text", "encoder_only", "decoder_only"])
+def test_every_machine_can_be_a_page(tfm: Tfm, tmp_path: Path, name: str) -> None:
+    kept = Path(__file__).parents[1] / "keepsakes" / name
+    done = tfm("export", "--run", kept, "--output", "made.html", "--format", "html", "--quantization", "float16")
+    assert done.returncode == 0, error_of(done)
+    purpose = {"text": "language model", "encoder_only": "sentence encoder", "decoder_only": "translator"}[name]
+    assert f'data-purpose="{purpose}"' in (tmp_path / "made.html").read_text(encoding="utf-8")
+
+
+def test_without_node_a_page_is_made_all_the_same(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    flags = ["export", "--run", tiny_run, "--output", tmp_path / "made.html", "--format", "html", "--check", 2]
+    done = tfm(*flags, cwd=tiny_run.parent, env={"PATH": str(tmp_path)})
+    assert done.returncode == 0, error_of(done)
+    assert "not compared with the run: that needs node, a JavaScript engine, which is not here" in error_of(done)
+    assert (tmp_path / "made.html").exists()
+
+
 def test_wrong_use(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     write_lines(tmp_path / "thesis.txt", ["years of work"])
     for arguments, code, words in [
-        (["--output", "x", "--format", "onnx"], 2, "format must be ctranslate2, but is 'onnx'"),
+        (["--output", "x", "--format", "onnx"], 2, "format must be ctranslate2 or html, but is 'onnx'"),
+        (["--output", "x", "--format", "html", "--quantization", "int16"], 2, "must be one of int8, float16, float32,"),
+        (["--output", ".", "--format", "html"], 5, "it is a directory; name a file"),
         (["--output", "x", "--quantization", "int4"], 2, "quantization must be one of float32, "),
         (["--output", "x", "--checkpoint", "7"], 4, "no checkpoint '7'"),
         (["--output", "thesis.txt"], 2, "thesis.txt exists and was not made by tfm export"),

@@ -110,15 +110,13 @@ class Comparison:
 
     def _vectors(self, embedder: Embedder) -> Agreement:
         sides = self._sources, self._targets
-        ours, theirs, stored = (
-            [np.array(list(vectors_of(side)), dtype=np.float32) for side in sides]
-            for vectors_of in (
-                embedder.embed,
-                *(lambda side, engine=engine: self._done_by(engine, "vectors", side) for engine in self._engines),
-            )
+        ours = [embedder.embed(side) for side in sides]
+        theirs, stored = (
+            [np.array(list(self._done_by(engine, "vectors", side)), dtype=np.float32) for side in sides]
+            for engine in self._engines
         )
         equal = int((np.abs(ours[0] - theirs[0]).max(axis=1) < EQUAL).sum())
-        figures = [found(*map(torch.from_numpy, vectors), self._pairs) for vectors in (ours, stored)]
+        figures = [found(torch.from_numpy(src), torch.from_numpy(tgt), self._pairs) for src, tgt in (ours, stored)]
         return Agreement("vectors", equal, len(self._pairs), figure_of(embedder).name, *figures)
 
 

@@ -504,8 +504,11 @@ class Vocabulary {
     const best = new Float32Array(size + 1); // as SentencePiece, which rounds each sum: equal ones are decided by it
     const start = new Int32Array(size + 1).fill(-1), ids = new Int32Array(size + 1);
     const offer = (end, from, id, score) => {
-      if (start[end] >= 0 && !(score > best[end])) return;
-      [best[end], start[end], ids[end]] = [score, from, id];
+      const sum = Math.fround(best[from] + score);
+      if (start[end] >= 0 && !(sum > best[end])) return;
+      best[end] = sum;
+      start[end] = from;
+      ids[end] = id;
     };
     for (let from = 0; from < size; from++) {
       let isCovered = false;
@@ -517,10 +520,10 @@ class Vocabulary {
         const { id } = node;
         if (id < 0) continue;
         const isSymbol = this.types[id] === USER_DEFINED; // always chosen
-        offer(at, from, id, best[from] + (isSymbol ? bytes * this.largestScore - 0.1 : this.scores[id]));
+        offer(at, from, id, isSymbol ? bytes * this.largestScore - 0.1 : this.scores[id]);
         if (at === from + 1) isCovered = true;
       }
-      if (!isCovered) offer(from + 1, from, UNK, Math.fround(best[from] + this.unknownScore));
+      if (!isCovered) offer(from + 1, from, UNK, this.unknownScore);
     }
     const found = [];
     for (let end = size; end > 0; end = start[end]) found.push([characters.slice(start[end], end).join(""), ids[end]]);

@@ -33,7 +33,9 @@ def running(packed: bytes, node: str) -> Iterator["Engine"]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_file(folder / "model", packed)
-        script = stack.enter_context(resources.as_file(resources.files(__package__).joinpath("engine.js")))
+        script = stack.enter_context(
+            resources.as_file(resources.files(__name__.rpartition(".")[0]).joinpath("engine.js"))
+        )
         child = stack.enter_context(Child(str(script), purpose="to compare in", interpreter=[node]))
         engine = Engine(child)
         engine.open(folder / "model")

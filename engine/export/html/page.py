@@ -61,4 +61,4 @@ def in_base_85(content: bytes) -> str:
 
 
 def _file(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return resources.files(__name__.rpartition(".")[0]).joinpath(name).read_text(encoding="utf-8")

@@ -74,7 +74,7 @@ def quality(machine: Machine, pairs: Sequence[Pair]) -> float:
         return bleu([one.text for one in machine.translate(sources)], targets)
     if isinstance(machine, Embedder):
         return found(torch.from_numpy(machine.embed(sources)), torch.from_numpy(machine.embed(targets)), pairs)
-    rows = training_rows((([], ids) for ids in _read(machine, targets)), text_only=True)
+    rows = training_rows(([], ids) for ids in _read(machine, targets))
     batches = (Batch.of(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
     return evaluate_loss(machine.model, batches).loss
 

@@ -42,7 +42,7 @@ def test_texts_alone_have_a_source_without_positions() -> None:
 @pytest.mark.parametrize("text_only", [False, True])
 def test_filling_up_adds_nothing_to_loss_and_gradients(text_only: bool) -> None:
     """Not even where a row is nothing but filling; a text alone keeps a source without positions."""
-    rows = training_rows(PAIRS, text_only=text_only)
+    rows = training_rows([([] if text_only else src, tgt) for src, tgt in PAIRS])
     batches = [Batch.of(rows), Batch.of(rows, shapes=FewShapes(60))]
     assert batches[1].shape == (12, 0 if text_only else 8, 8) and batches[1].recurs
     assert batches[0].num_tokens == batches[1].num_tokens

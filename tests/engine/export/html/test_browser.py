@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.javascript import needs_node
+from helpers.learned import made, marked_pairs
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.export.html.page import page
 from tfm.engine.export.html.quality import machine_of
 from tfm.engine.runs.load import TrainedRun
-
-from .test_machines import made, marked_pairs, marked_tokenizer  # noqa: F401
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [needs_node, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
@@ -58,6 +57,11 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     assert failed == []
 
 
+def translator_of(run: TrainedRun) -> Any:
+    """The run in Python."""
+    return machine_of(run)
+
+
 def done(tab: Any) -> str:
     """Waits for the work, and says what was written."""
     tab.wait_for_selector("#status:has-text('Done')", timeout=60_000)
@@ -65,7 +69,7 @@ def done(tab: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def translator_run(marked_tokenizer: Tokenizer) -> TrainedRun:  # noqa: F811
+def translator_run(marked_tokenizer: Tokenizer) -> TrainedRun:
     """A run that has learned to translate a little."""
     return made(marked_tokenizer, marked_pairs(), steps=60)
 
@@ -78,7 +82,7 @@ def test_it_translates_as_the_run_does(opened: Any, translator_run: TrainedRun) 
         tab.check(f"input[name=beam][value='{size}']")
         tab.locator("#source").press("Control+Enter")
         tab.wait_for_selector("#facts:has-text('8 lines in')")
-        expected = [one.text for one in machine_of(translator_run).translate(texts, beam_size=size)]
+        expected = [one.text for one in translator_of(translator_run).translate(texts, beam_size=size)]
         assert done(tab).split("\n") == expected
     with tab.expect_download() as saving:
         tab.click("#save")
@@ -94,7 +98,7 @@ def test_pieces_and_attention_are_shown(opened: Any, translator_run: TrainedRun)
     button.press("Enter")
     assert button.get_attribute("aria-expanded") == "true"
     shares = tab.locator(".pieces small").all_inner_texts()
-    [ours] = machine_of(translator_run).translate(["cat sees dog."])
+    [ours] = translator_of(translator_run).translate(["cat sees dog."])
     assert len(shares) == len(ours.tokens) + 1
     assert all(re.fullmatch(r"(> |< )?\d+ %", share) for share in shares)
     tab.click("text=Show attention")
@@ -116,8 +120,12 @@ def test_many_lines_have_progress_and_a_stop(opened: Any, translator_run: Traine
     tab.wait_for_selector("#facts:has-text('1 line in')")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (820, "light"), (1280, "dark"), (1600, "light")])
-def test_it_fits_every_width_and_every_control_has_a_name(opened: Any, translator_run: TrainedRun, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "light"), (390, "dark"), (820, "light"), (1280, "dark"), (1600, "light")]
+)
+def test_it_fits_every_width_and_every_control_has_a_name(
+    opened: Any, translator_run: TrainedRun, width: int, scheme: str
+) -> None:
     tab = opened(translator_run, width, scheme)
     tab.fill("#source", "cat sees dog. " * 12 + "\n" + "x" * 300)
     tab.click("#go")
@@ -126,7 +134,8 @@ def test_it_fits_every_width_and_every_control_has_a_name(opened: Any, translato
     assert tab.evaluate("() => document.documentElement.scrollWidth") <= width
     assert tab.evaluate("() => document.documentElement.dataset.theme") == scheme
     nameless = tab.evaluate("""() => [...document.querySelectorAll("input, textarea, button")]
-        .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim())).map((one) => one.outerHTML)""")
+        .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
+        .map((one) => one.outerHTML)""")
     assert nameless == []
 
 

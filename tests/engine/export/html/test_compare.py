@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from helpers.javascript import needs_node
+from helpers.learned import made
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.export.html.compare import Comparison, table
@@ -17,8 +18,6 @@ from tfm.engine.export.html.quality import machine_of, quality
 from tfm.engine.runs.load import TrainedRun
 from tfm.system.errors import EnvironmentFault
 
-from .test_machines import made
-
 pytestmark = needs_node
 
 
@@ -26,7 +25,11 @@ pytestmark = needs_node
 def engine_of() -> Iterator[Any]:
     """Opens engines."""
     with ExitStack() as engines:
-        yield lambda run, weights="float32": engines.enter_context(running(pack(run, weights), str(find_node())))
+
+        def open_(run: TrainedRun, weights: Any = "float32") -> Engine:
+            return engines.enter_context(running(pack(run, weights), str(find_node())))
+
+        yield open_
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,10 @@ def test_a_page_agrees_with_its_run(run: TrainedRun, pairs: list[tuple[str, str]
     assert (exact.about["weights"], page.about["purpose"]) == ("float32", "translator")
     found = Comparison(machine_of(run), exact, page, pairs, done.append).agreements()
     assert done == list(range(1, Comparison.size(pairs) + 1))
-    assert [(one.name, one.equal, one.compared) for one in found] == [("greedy", len(pairs), len(pairs)), ("beam 4", len(pairs), len(pairs))]
+    assert [(one.name, one.equal, one.compared) for one in found] == [
+        ("greedy", len(pairs), len(pairs)),
+        ("beam 4", len(pairs), len(pairs)),
+    ]
     in_8_bits = machine_of(replace(run, model=rounded(run.model, "int8")))
     assert found[1].quality == pytest.approx(quality(machine_of(run), pairs))
     assert found[1].page_quality == pytest.approx(quality(in_8_bits, pairs), abs=0.5)
@@ -55,7 +61,10 @@ def test_a_wrong_page_is_found_out(run: TrainedRun, pairs: list[tuple[str, str]]
     assert greedy.share < 0.9
 
 
-def test_language_models_and_sentence_encoders(tokenizer: Tokenizer, pairs: list[tuple[str, str]], engine_of: Any) -> None:
+def test_language_models_and_sentence_encoders(
+    tokenizer: Tokenizer, pairs: list[tuple[str, str]], engine_of: Any
+) -> None:
+    choices: Any
     for choices in ({"text_only": True, "architecture": "decoder_only"}, {"architecture": "encoder_only"}):
         run = made(tokenizer, pairs, steps=20 if "text_only" in choices else 0, **choices)
         [one] = Comparison(machine_of(run), engine_of(run), engine_of(run), pairs[:12]).agreements()

@@ -1,17 +1,15 @@
-"""engine.js, searches and machines: translations, texts and vectors are those of the run, the second searches included."""
+"""engine.js, searches and machines: translations, texts and vectors are those of the run, second searches included."""
 
-import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from helpers.javascript import javascript, needs_node
+from helpers.learned import made, marked_pairs
 
-from tfm.data.batching import training_rows
 from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
 from tfm.data.tokenizer import Tokenizer
@@ -21,82 +19,13 @@ from tfm.engine.export.html.node import Engine, find_node, running
 from tfm.engine.export.html.pack import pack
 from tfm.engine.export.html.quality import Machine, machine_of
 from tfm.engine.generator import Generator
-from tfm.engine.runs.checkpoint import ModelDescription
 from tfm.engine.runs.load import TrainedRun
-from tfm.engine.runs.weights import build_model
 from tfm.engine.translator import Translator
 from tfm.seq2seq.decoding.beam import Beam
-from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.sampling import Sample, restricted_distribution
-from tfm.seq2seq.model.config import ModelConfig
-from tfm.seq2seq.training.batch import Batch
 
 pytestmark = needs_node
-MARKUP = ["%s", "%(n)d", "{name}", "<b>", "</b>", "https://example.org/a?b", ":func:`open`", "&amp;"]
-NOUNS = {"cat": "Katze", "dog": "Hund", "child": "Kind", "house": "Haus", "sister": "Schwester"}
-VERBS = {"sees": "sieht", "likes": "mag", "finds": "findet"}
-
-
-def marked_pairs() -> list[tuple[str, str]]:
-    """Sentences with placeholders, which the translations carry through."""
-    rng, found = random.Random(1), list[tuple[str, str]]()
-    for _ in range(240):
-        a, b, verb = rng.choice(list(NOUNS)), rng.choice(list(NOUNS)), rng.choice(list(VERBS))
-        marks = rng.sample(MARKUP, k=rng.randint(0, 3))
-        src, tgt = [a, verb, b], [NOUNS[a], VERBS[verb], NOUNS[b]]
-        for mark in marks:
-            place = rng.randint(0, len(src))
-            src.insert(place, mark)
-            tgt.insert(min(place, len(tgt)), mark)
-        found.append((" ".join(src) + ".", " ".join(tgt) + "."))
-    return found
-
-
-def made(
-    tokenizer: Tokenizer, pairs: list[tuple[str, str]], *, steps: int, text_only: bool = False, facts: Any = None, **choices: Any
-) -> TrainedRun:
-    """A run with a model that has learned for so many updates."""
-    architecture = choices.get("architecture", "encoder_decoder")
-    layers = {"num_encoder_layers": int(architecture != "decoder_only"), "num_decoder_layers": int(architecture != "encoder_only")}
-    description = ModelDescription(
-        format=1,
-        tfm_version="0.1.0",
-        model=asdict(ModelConfig(**{"d_model": 32, "d_ff": 48, "num_heads": 2, "max_seq_len": 40, **layers, **choices})),
-        src_vocab_size=0 if text_only else len(tokenizer.src),
-        tgt_vocab_size=len(tokenizer.tgt),
-        shared_vocab=tokenizer.joint,
-        tokenizer_sha256=tokenizer.sha256,
-        weights="model",
-        decoding=asdict(DecodingConfig(beam_size=4, length_penalty=1.0, max_length_factor=1.5, max_length_offset=6)),
-        corpus=asdict(facts or CorpusFacts()),
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        model: Any = build_model(description)
-        if steps:
-            masked = [tokenizer.mask_pair(*pair) for pair in pairs]
-            rows = [(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in masked]
-            _learn(model, Batch.of(training_rows(rows, text_only=text_only)), steps)
-    return TrainedRun(Path(), model.eval(), description, tokenizer)
-
-
-def _learn(model: Any, batch: Batch, steps: int) -> None:
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
-    for _ in range(steps):
-        logits = model(batch.src, batch.tgt_in).flatten(0, 1)
-        loss = torch.nn.functional.cross_entropy(logits, batch.tgt_out.flatten(), ignore_index=0)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
-@pytest.fixture(scope="module")
-def marked_tokenizer() -> Tokenizer:
-    """A vocabulary with symbols for placeholders."""
-    tokenizer = build_tokenizer(marked_pairs(), TokenizerConfig(vocab_size=320))
-    assert tokenizer.has_placeholders
-    return tokenizer
 
 
 @pytest.fixture
@@ -141,7 +70,12 @@ def test_translations_and_their_repairs(both: Any, marked_tokenizer: Tokenizer, 
     texts += ["%s" * 20, "<b>cat</b> sees", "&amp;dog {name}{name} likes"]
     repaired = translator.translate(texts, beam_size=1)
     assert any(one.repaired for one in repaired) or steps == 12
-    for settings in ({"beam_size": 1}, {"beam_size": 4}, {"beam_size": 3, "length_penalty": 0.0}, {"beam_size": 2, "no_repeat_ngram_size": 2}):
+    for settings in (
+        {"beam_size": 1},
+        {"beam_size": 4},
+        {"beam_size": 3, "length_penalty": 0.0},
+        {"beam_size": 2, "no_repeat_ngram_size": 2},
+    ):
         different = differences(translator, engine, texts, **settings)
         assert len(different) <= 0.005 * len(texts), (settings, different)
 
@@ -184,7 +118,9 @@ def test_texts_of_a_language_model(both: Any, tokenizer: Tokenizer, pairs: list[
     for search, settings in ((Greedy(), {"beam_size": 1}), (Beam(3, 1.0), {"beam_size": 3})):
         ours = generator.generate(beginnings, search=search)
         theirs = list(engine.each("continue", beginnings, **settings))
-        assert [(one.text, one.problem, one.ended) for one in ours] == [(one["text"], one["problem"], one["ended"]) for one in theirs]
+        assert [(one.text, one.problem, one.ended) for one in ours] == [
+            (one["text"], one["problem"], one["ended"]) for one in theirs
+        ]
         for one, other in zip(ours, theirs, strict=True):
             assert one.log_prob == pytest.approx(other.get("logProb", 0.0), abs=1e-3)
     drawn = [one["text"] for seed in range(5) for one in engine.each("continue", ["die"], temperature=1.5, seed=seed)]
@@ -192,11 +128,15 @@ def test_texts_of_a_language_model(both: Any, tokenizer: Tokenizer, pairs: list[
     assert drawn == again and len(set(drawn)) > 2
 
 
-@pytest.mark.parametrize("settings", [{}, {"temperature": 0.5}, {"topK": 4}, {"topP": 0.7}, {"temperature": 2.0, "topK": 9, "topP": 0.6}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 0.5}, {"topK": 4}, {"topP": 0.7}, {"temperature": 2.0, "topK": 9, "topP": 0.6}]
+)
 def test_what_is_sampled_from(settings: dict[str, Any]) -> None:
     log_probs = torch.randn(50, generator=torch.Generator().manual_seed(1)).mul(2).log_softmax(dim=0)
     names = {"temperature": "temperature", "topK": "top_k", "topP": "top_p"}
-    probs, tokens = restricted_distribution(log_probs[None], Sample(**{names[key]: value for key, value in settings.items()}))
+    probs, tokens = restricted_distribution(
+        log_probs[None], Sample(**{names[key]: value for key, value in settings.items()})
+    )
     body = "return engine.restricted(data.logProbs, data.settings)"
     found = javascript(body, {"logProbs": log_probs.tolist(), "settings": settings})
     count = int((probs > 0).sum())
@@ -224,7 +164,7 @@ def test_work_can_be_stopped(marked_tokenizer: Tokenizer) -> None:
       const said = [];
       const session = new engine.Session((message) => said.push(message));
       await session.take({ kind: "open", id: 1, model: Buffer.from(data.packed, "base64") });
-      const work = session.take({ kind: "translate", id: 2, texts: Array(500).fill("cat sees dog likes cat"), settings: { beam_size: 4 } });
+      const work = session.take({ kind: "translate", id: 2, texts: Array(500).fill("cat sees dog likes cat") });
       await new Promise((go) => setTimeout(go, 100));
       await session.take({ kind: "stop" });
       await work;

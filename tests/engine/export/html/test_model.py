@@ -67,7 +67,10 @@ def in_javascript(loaded: TrainedRun, src: list[int], tgt: list[int], body: str 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant.values())))
 def test_the_forward_pass(made: Any, tokenizer: Tokenizer, variant: dict[str, Any]) -> None:
     loaded = made(**variant)
-    src, tgt = [*tokenizer.src.encode("my sister finds two apples."), EOS_ID], [BOS_ID, *tokenizer.tgt.encode("das Kind")]
+    src, tgt = (
+        [*tokenizer.src.encode("my sister finds two apples."), EOS_ID],
+        [BOS_ID, *tokenizer.tgt.encode("das Kind")],
+    )
     found = in_javascript(loaded, src, tgt)
     model: Any = loaded.model
     with torch.inference_mode():
@@ -120,7 +123,8 @@ def test_what_looks_on_may_change_what_is_computed(made: Any, tokenizer: Tokeniz
 def test_webassembly_multiplies_as_javascript_does(sizes: tuple[int, int, int]) -> None:
     outputs, inputs, rows = sizes
     body = """
-      const [outputs, inputs, rows] = data, numbers = (n) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + 1));
+      const [outputs, inputs, rows] = data;
+      const numbers = (n) => Float32Array.from({ length: n }, (_, i) => Math.sin(i * i + 1));
       const matrix = { shape: [outputs, inputs], values: numbers(outputs * inputs) };
       const plain = { weight: matrix.values, bias: numbers(outputs), outputs, inputs }, x = numbers(rows * inputs);
       const slow = engine.linear(plain, x, rows);

@@ -1,4 +1,4 @@
-"""What is packed: every weight once, the vocabularies as they are, and the characters that JavaScript has no name for."""
+"""What is packed: every weight once, the vocabularies as they are, and the characters that JavaScript cannot name."""
 
 import gzip
 import json

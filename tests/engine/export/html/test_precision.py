@@ -33,12 +33,17 @@ def test_what_half_precision_cannot_hold_is_float32() -> None:
 
 
 def test_a_rounded_model_is_what_a_reader_has(make_model: Any) -> None:
-    model = make_model(1)
+    model, choices = (
+        make_model(1),
+        list[tuple[Any, float]]([("int8", 1 / 250), ("float16", 1 / 2000), ("float32", 0.0)]),
+    )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    for weights, most in (("int8", 1 / 250), ("float16", 1 / 2000), ("float32", 0.0)):
-        found = rounded(model, weights)
+    for weights, most in choices:
+        found: Any = rounded(model, weights)
         for name, parameter in found.named_parameters():
             error = (parameter - before[name]).abs().max()
             assert error <= most * before[name].abs().max(), name
         assert found.src_embedding.tokens is found.tgt_embedding.tokens or not model.config.tie_embeddings
-    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters()), "a copy is rounded"
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters()), (
+        "a copy is rounded"
+    )

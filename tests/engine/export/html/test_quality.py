@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
+from helpers.learned import made
 
 from tfm.engine.export.html import quality as quality_module
 from tfm.engine.export.html.quality import BLEU, FOUND, LOSS, choose_weights, figure_of, machine_of, quality
 from tfm.engine.runs.load import TrainedRun, load_run
-
-from .test_machines import made
 
 
 @pytest.fixture(scope="module")

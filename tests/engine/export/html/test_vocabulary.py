@@ -21,8 +21,9 @@ pytestmark = needs_node
 HOSTILE = 10_000
 BODY = """
   const vocabulary = new engine.Vocabulary(Buffer.from(data.model, "base64"));
-  const lines = data.lines ?? fs.readFileSync(data.file, "utf8").split("\\n").slice(0, -1);
-  return { ids: lines.map((line) => vocabulary.encode(line)), texts: (data.ids ?? []).map((ids) => vocabulary.decode(ids)) };"""
+  const { lines } = data;
+  const texts = (data.ids ?? []).map((ids) => vocabulary.decode(ids));
+  return { ids: lines.map((line) => vocabulary.encode(line)), texts };"""
 
 
 def training(placeholders: bool) -> Iterator[tuple[str, str]]:
@@ -56,7 +57,22 @@ def in_javascript(vocabulary: Vocabulary, **data: Any) -> dict[str, Any]:
 
 def test_hostile_strings_are_cut_as_sentencepiece_cuts_them(vocabulary: Vocabulary) -> None:
     rng = random.Random(2)
-    symbols = [*SPECIAL, *map(chr, range(0xFDD0, 0xFDE0)), "the", " ", "日", "\u2581", "apples", "ß"]
+    # Equal letters are cut in several ways whose sums differ by rounding alone.
+    symbols = [
+        "w",
+        "oo",
+        "000",
+        "rrr",
+        "aaaa",
+        *SPECIAL,
+        *map(chr, range(0xFDD0, 0xFDE0)),
+        "the",
+        " ",
+        "日",
+        "\u2581",
+        "apples",
+        "ß",
+    ]
     lines = [odd_line(rng, longest=1_500)[:1_500] for _ in range(HOSTILE // 2)]
     lines += ["".join(rng.choices(symbols, k=rng.randint(1, 12))) for _ in range(HOSTILE // 2)]
     found = in_javascript(vocabulary, lines=lines)["ids"]
@@ -90,15 +106,14 @@ def test_every_line_of_the_real_corpora(kind: VocabularyType, tmp_path: Path) ->
     if not folder:
         pytest.skip("TFM_CORPORA is not set")
     for corpus in sorted(path for path in Path(folder).iterdir() if path.is_dir()):
-        files = sorted(path for path in corpus.iterdir() if path.stem in ("train", "valid", "test") and path.is_file())
+        files = sorted(path for path in corpus.iterdir() if path.is_file() and path.suffix != ".md")
         lines = [line for path in files for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
         lines = [line for line in lines if line.strip()]
-        if not lines:
-            continue
         pairs = zip(lines[::2], lines[1::2], strict=False)
         config = TokenizerConfig(vocab_size=8_000, type=kind, max_sentences=20_000)
         vocabulary = build_tokenizer(itertools.islice(pairs, 20_000), config).src
         for start in range(0, len(lines), 50_000):
             part = lines[start : start + 50_000]
             found = in_javascript(vocabulary, lines=part)["ids"]
-            assert found == [vocabulary.encode(line) for line in part], (corpus, start)
+            wrong = [line for line, ids in zip(part, found, strict=True) if ids != vocabulary.encode(line)]
+            assert wrong == [], (corpus, start)
