@@ -11,6 +11,7 @@ from .options import (
     Data,
     Debug,
     Device,
+    Encoding,
     Json,
     Run,
     Src,
@@ -37,6 +38,7 @@ def check(
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     json_: Json = False,
     debug: Debug = False,
@@ -61,7 +63,7 @@ def check(
 
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:
-        named = named_sides(src_column, tgt_column, src_language, tgt_language)
+        named = named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
         test_set = read_test_set(src or [], tgt or [], data or [], directory.path, named, console)
         targets = [references[0] for references in test_set.references]
         pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))

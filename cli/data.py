@@ -14,7 +14,20 @@ from ..engine.file_guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writ
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
 from ..system.reporter import Console
-from .options import Data, Debug, Json, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
+from .options import (
+    Data,
+    Debug,
+    Encoding,
+    Json,
+    Specs,
+    Src,
+    SrcColumn,
+    SrcLanguage,
+    Tgt,
+    TgtColumn,
+    TgtLanguage,
+    named_sides,
+)
 
 if TYPE_CHECKING:
     from ..data.audit import Audit, Lengths
@@ -36,6 +49,7 @@ def _clean_files(folder: Path, given: Mapping[str, Any]) -> Iterator[Place]:
 
 
 def data(
+    specs: Specs = None,
     src: Src = None,
     tgt: Tgt = None,
     data: Data = None,
@@ -56,6 +70,7 @@ def data(
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs."),
@@ -82,14 +97,16 @@ def data(
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
-    columns: dict[str, Any] = dict(named_sides(src_column, tgt_column, src_language, tgt_language))
-    config = replace(DataConfig(data=data or [], dev=dev or []), **named, **columns)
+    named |= named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    config = replace(DataConfig(data=[*(data or []), *(specs or [])], dev=dev or []), **named)
     if not (config.src or config.tgt or config.data):
         raise UsageError("name the corpus: --src and --tgt, or --data")
     console = Console()
-    corpus, others = open_corpus(config), dev_corpus(config)
+    corpus, others = open_corpus(config, partly=True), dev_corpus(config)
     for remark in corpus.remarks:
         console.say(remark)
+    for problem in corpus.failed:
+        console.warn(f"{problem}; it is left out")
     console.say(f"reading {corpus.name}")
     pairs = list(corpus.pairs())
     if not pairs:
@@ -107,6 +124,8 @@ def data(
         _print(found, pairs, corpus, reported=report is not None)
         if kept is not None:
             print(f"{clean}: {kept:,} pairs kept, {len(pairs) - kept:,} left out")
+    if corpus.failed:
+        raise DataError(f"{len(corpus.failed):,} files of {corpus.name} cannot be read, as said above")
 
 
 def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: bool) -> None:

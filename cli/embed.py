@@ -14,7 +14,7 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Run
+from .options import Checkpoint, Debug, Device, Encoding, Run, checked_encoding
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def embed(
         Path | None, typer.Option(metavar="FILE", help="With --pairs: one side, line by line."), READS_FILE
     ] = None,
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side."), READS_FILE] = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     debug: Debug = False,
 ) -> None:
@@ -87,9 +88,17 @@ def embed(
         from ..engine.embedder import Embedder
 
     keep_freed_memory()
-    both = _paired(file_lines(src), file_lines(tgt), f"{src} and {tgt}") if src and tgt else None
-    chunks = line_chunks(text, input_, console) if both is None else ()
-    embedder, decoder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn), LineDecoder()
+    known = checked_encoding(encoding)
+    both = (
+        _paired(file_lines(src, encoding=known), file_lines(tgt, encoding=known), f"{src} and {tgt}")
+        if src and tgt
+        else None
+    )
+    chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
+    embedder, decoder = (
+        Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn),
+        LineDecoder(known),
+    )
     if both is not None:
         remark = _write_similarities(embedder, both, output, decoder)
     else:

@@ -15,6 +15,7 @@ from .options import (
     Data,
     Debug,
     Device,
+    Encoding,
     GlossaryFile,
     Json,
     LengthPenalty,
@@ -89,6 +90,7 @@ def evaluate(
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     hyp: Outputs = None,
     checkpoint: Checkpoint = "best",
     beam_size: BeamSize = None,
@@ -134,9 +136,9 @@ def evaluate(
         metrics,
     )
     console = Console()
-    terms = Glossary.load(glossary) if glossary else None
+    sides = named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    terms = Glossary.load(glossary, encoding or "") if glossary else None
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
-    sides = named_sides(src_column, tgt_column, src_language, tgt_language)
     with_sources = not hyp or bool(src or data)
     test_set = read_test_set(
         src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
@@ -147,7 +149,7 @@ def evaluate(
         return
     check_metrics(metrics, test_set.references)
     if hyp:
-        results.score_files(asked, hyp)
+        results.score_files(asked, hyp, encoding or "")
         return
     with importing():
         from ..engine.device import keep_freed_memory

@@ -12,7 +12,20 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, json_line
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Json, Run, Seed, Temperature, TopK, TopP, make_sample
+from .options import (
+    Checkpoint,
+    Debug,
+    Device,
+    Encoding,
+    Json,
+    Run,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    checked_encoding,
+    make_sample,
+)
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -42,6 +55,7 @@ def generate(
         int | None,
         typer.Option(metavar="N", min=2, help="Most pieces of a text. [default: as many as the model reads]"),
     ] = None,
+    encoding: Encoding = None,
     json_: Json = False,
     device: Device = "auto",
     debug: Debug = False,
@@ -69,7 +83,8 @@ def generate(
 
     sample = make_sample(drawing)
     keep_freed_memory()
-    chunks = line_chunks(beginning, input_, console)
+    known = checked_encoding(encoding)
+    chunks = line_chunks(beginning, input_, console, encoding=known)
     generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
     as_they_were = 0
 
@@ -83,7 +98,7 @@ def generate(
         return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
     with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-        too_long = write_results(generate_chunk, chunks, stream, console)
+        too_long = write_results(generate_chunk, chunks, stream, console, encoding=known)
     problems: list[str] = []
     if too_long:
         problems.append(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")

@@ -9,7 +9,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from ..data.reading import Controls, decompressed, iter_raw_lines, likely_encoding, open_bytes
+from ..data.charset import likely_encodings
+from ..data.reading import (
+    BAD_LINES_LOOKED_AT,
+    Controls,
+    as_text,
+    decompressed,
+    first_text,
+    iter_raw_lines,
+    open_bytes,
+)
 from ..system.errors import UsageError
 from ..system.reporter import Console
 
@@ -23,19 +32,26 @@ Chunk = list[bytes | None]
 
 
 def line_chunks(
-    arguments: list[str] | None, path: Path | None, console: Console, *, done: int = 0, size: int = CHUNK_LINES
+    arguments: list[str] | None,
+    path: Path | None,
+    console: Console,
+    *,
+    done: int = 0,
+    size: int = CHUNK_LINES,
+    encoding: str = "",
 ) -> Iterable[Chunk]:
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
         done: Lines of the file that are passed over.
         size: Most lines of a file in a chunk; a long one counts as several.
+        encoding: Of a file or stream without a byte-order mark, if not UTF-8.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
         lines = (line for text in arguments for line in lines_of(text))
         return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
-    return stdin_lines(console) if path is None else file_lines(path, done, size)
+    return stdin_lines(console, encoding) if path is None else file_lines(path, done, size, encoding)
 
 
 def lines_of(text: str) -> list[str]:
@@ -69,6 +85,7 @@ def write_results(
     *,
     done: int = 0,
     on_done: Callable[[int], None] = lambda done: None,
+    encoding: str = "",
 ) -> int:
     """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
@@ -76,8 +93,9 @@ def write_results(
         work: From lines, and the number of the first of them, to as many lines.
         done: Lines before the first of these.
         on_done: Told how many lines have been written, those before included.
+        encoding: What the lines were in, if not UTF-8.
     """
-    decoder, line_number = LineDecoder(), done
+    decoder, line_number = LineDecoder(encoding), done
     for chunk in chunks:
         texts = decoder.decode(chunk)
         stream.writelines(line + "\n" for line in work(texts, line_number))
@@ -91,13 +109,17 @@ def write_results(
 class LineDecoder:
     """Raw lines to text.
 
+    Args:
+        encoding: What the user says that they were in, before they came in UTF-8.
+
     Attributes:
         too_long: Lines so far that were too long to be read whole; they become empty.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, encoding: str = "") -> None:
+        self._encoding = encoding
         self.too_long = self._bad_lines = 0
-        self._encoding = ""
+        self._bad: list[bytes] = []
         self._controls = Controls("the input")
 
     def decode(self, chunk: Chunk) -> list[str]:
@@ -112,7 +134,7 @@ class LineDecoder:
             text = (raw or b"").decode("utf-8", errors="replace")
             if raw is not None and "\ufffd" in text and text.encode() != raw:
                 self._bad_lines += 1
-                self._encoding = self._encoding or likely_encoding(raw)
+                self._bad += [raw] if len(self._bad) < BAD_LINES_LOOKED_AT else []
             self._controls.add(raw or b"")
             texts.append(text)
         self._controls.refuse_binary()
@@ -123,29 +145,29 @@ class LineDecoder:
         if self._bad_lines:
             lines = "1 line was" if self._bad_lines == 1 else f"{self._bad_lines:,} lines were"
             console.warn(
-                f"{lines} not valid UTF-8; what could not be read became U+FFFD"
-                f" (to convert the text: iconv -f {self._encoding} -t utf-8)"
+                f"{lines} not valid {self._encoding or 'UTF-8'}; what could not be read became U+FFFD;"
+                f" {'name another --encoding' if self._encoding else likely_encodings(self._bad)}"
             )
         if found := self._controls.found:
             console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
-def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
+def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES, encoding: str = "") -> Iterator[Chunk]:
     """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded.
 
     Raises:
         DataError: It cannot be read, is not text, or its name says that its lines are no sentences.
     """
-    from ..data.formats import refuse_known_format
+    from ..data.formats.refused import refuse_known_format
 
     refuse_known_format(path)
-    chunks = _file_chunks(path, done, size)
+    chunks = _file_chunks(path, done, size, encoding)
     first = next(chunks, [])
     return chain([first], chunks)
 
 
-def _file_chunks(path: Path, done: int, size: int) -> Iterator[Chunk]:
-    with open_bytes(path) as file:
+def _file_chunks(path: Path, done: int, size: int, encoding: str) -> Iterator[Chunk]:
+    with open_bytes(path, encoding=encoding) as file:
         chunk, weight = Chunk(), 0
         for line in islice(_whole_lines(file, str(path)), done, None):
             chunk.append(line)
@@ -174,13 +196,13 @@ def _whole_lines(file: IO[bytes], name: str) -> Iterator[bytes | None]:
         cut = False
 
 
-def stdin_lines(console: Console) -> Iterator[Chunk]:
+def stdin_lines(console: Console, encoding: str = "") -> Iterator[Chunk]:
     """Standard input: a prompt on a terminal, else whatever has arrived."""
     if sys.stdin is None:  # closed by the caller: tfm translate <&-
         return iter(())
     if sys.stdin.isatty():
         return _prompted_lines(sys.stdin.buffer, console)
-    return arriving_lines(sys.stdin.buffer)
+    return arriving_lines(sys.stdin.buffer, encoding)
 
 
 class _Waiting(queue.Queue[object]):
@@ -203,19 +225,23 @@ class _Waiting(queue.Queue[object]):
         return item
 
 
-def arriving_lines(stream: IO[bytes]) -> Iterator[Chunk]:
+def arriving_lines(stream: IO[bytes], encoding: str = "") -> Iterator[Chunk]:
     """Chunks of a stream: waits for a line, then takes whatever else is already there; never holds a line while idle.
 
     Raises:
         DataError: The stream is not text.
     """
+    from ..data.formats.refused import refuse_known_text
+
     end = object()
     arrived = _Waiting(maxsize=2 * CHUNK_LINES)
 
     def read() -> None:
         try:
             name = "standard input"
-            with decompressed(name, stream) as text:
+            with decompressed(name, stream) as content:
+                text = as_text(name, content, encoding)
+                refuse_known_text(name, first_text(text))
                 for line in _whole_lines(text, name):
                     arrived.put(line)
             arrived.put(end)

@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 ba
 (disk, memory, permission), 6 training diverged, 129/130/143 interrupted after saving, 141 closed pipe.
 """
 
+import shlex
 import sys
 from typing import Any, NoReturn
 
@@ -59,7 +60,7 @@ def report(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, TfmError):
         if str(error):
-            _print_error(str(error))
+            _print_error(str(error) + _command_with(getattr(error, "flags", [])))
         return error.exit_code
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
@@ -77,6 +78,19 @@ def report(error: BaseException) -> int:
         return report(interrupt)
     _print_error(f"this is a bug in tfm: {type(error).__name__}: {error} (run again with --debug for a traceback)")
     return EXIT_BUG
+
+
+def _command_with(flags: list[str]) -> str:
+    """The command as it was given, with these flags in the place of those of the same names, to be copied."""
+    if not flags:
+        return ""
+    words = sys.argv[1:]
+    for name in flags[::2]:
+        while name in words[:-1]:
+            place = words.index(name)
+            del words[place : place + 2]
+    words = [word for word in words if word.partition("=")[0] not in flags[::2]]
+    return f", such as: {shlex.join(['tfm', *words[:1], *flags, *words[1:]])}"
 
 
 def _interrupt_before(error: BaseException) -> Interrupted | None:

@@ -36,11 +36,14 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="SPEC",
-        help="Pairs in one file (.tsv .csv .jsonl .parquet .arrow .tmx .xlf .xliff .sdlxliff .mqxliff .po .mo), "
-        "a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair "
-        "three times.",
+        help="Pairs in one file (.tsv .csv .jsonl .json .xlsx .ods .parquet .arrow .tmx .xlf .xliff .sdlxliff "
+        ".mqxliff .po .mo), a folder of such files, a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or "
+        "toy; may be repeated. FILE=3 takes each pair three times.",
     ),
     READS_SPEC,
+]
+Specs = Annotated[
+    list[str] | None, typer.Argument(metavar="SPEC", help="Pairs, as in --data.", show_default=False), READS_SPEC
 ]
 SrcColumn = Annotated[
     str | None,
@@ -69,6 +72,14 @@ SrcLanguage = Annotated[
 TgtLanguage = Annotated[
     str | None,
     typer.Option("--tgt-language", metavar="CODE", help="Language of the targets, such as pt-BR."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text that is not UTF-8, such as cp1251; a byte-order mark counts more.",
+    ),
 ]
 BeamSize = Annotated[
     int | None,
@@ -126,15 +137,24 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
 
 
 def named_sides(
-    src_column: str | None, tgt_column: str | None, src_language: str | None, tgt_language: str | None
+    src_column: str | None,
+    tgt_column: str | None,
+    src_language: str | None,
+    tgt_language: str | None,
+    encoding: str | None,
 ) -> dict[str, str]:
     """Those of the options that were given, by the name of their setting.
 
     Raises:
-        UsageError: A language is none.
+        UsageError: A language is none, or an encoding.
     """
-    columns = {"src_column": src_column, "tgt_column": tgt_column}
-    given = {**columns, "src_language": src_language, "tgt_language": tgt_language}
+    given = {
+        "src_column": src_column,
+        "tgt_column": tgt_column,
+        "src_language": src_language,
+        "tgt_language": tgt_language,
+        "encoding": encoding,
+    }
     named = {key: name for key, name in given.items() if name is not None}
     data_settings(named)
     return named
@@ -144,12 +164,21 @@ def data_settings(sides: dict[str, str]) -> DataConfig:
     """How a file is to be read.
 
     Raises:
-        UsageError: A language is none.
+        UsageError: A language is none, or an encoding.
     """
     try:
         return replace(DataConfig(), **sides)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def checked_encoding(name: str | None) -> str:
+    """What `--encoding` says.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    return data_settings({} if name is None else {"encoding": name}).encoding
 
 
 def make_sample(drawing: Mapping[str, float | None], samples: int = 1) -> "Sample":

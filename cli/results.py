@@ -8,7 +8,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.formats import refuse_known_format
+from ..data.formats.refused import refuse_known_format
 from ..data.reading import read_lines
 from ..engine.evaluation.reading import TestSet
 from ..engine.evaluation.scores import compare, score, sentence_chrf
@@ -187,13 +187,13 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
     }
 
 
-def score_files(asked: Asked, paths: Sequence[Path]) -> None:
+def score_files(asked: Asked, paths: Sequence[Path], encoding: str) -> None:
     """Tells the scores of files of outputs. A file has a line for each reference, or for each entry of the test set.
 
     Raises:
         DataError: A file has another number of lines.
     """
-    outputs = [_lines(path, asked.test_set.kept) for path in paths]
+    outputs = [_lines(path, asked.test_set.kept, encoding) for path in paths]
     if len(paths) > 1:
         _compare(asked, "hyp", paths, outputs)
         return
@@ -203,9 +203,9 @@ def score_files(asked: Asked, paths: Sequence[Path]) -> None:
     _tell_outputs(asked, "hyp", paths, outputs, scores, lines)
 
 
-def _lines(path: Path, kept: Sequence[bool]) -> list[str]:
+def _lines(path: Path, kept: Sequence[bool], encoding: str) -> list[str]:
     refuse_known_format(path, "--hyp takes outputs line by line")
-    lines = [line or "" for line in read_lines(path)]
+    lines = [line or "" for line in read_lines(path, encoding=encoding)]
     if len(lines) == len(kept):
         return list(compress(lines, kept))
     if len(lines) != sum(kept):

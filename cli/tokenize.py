@@ -13,7 +13,7 @@ from ..data.reading import Controls
 from ..engine.file_guard import WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.reporter import Console
-from .options import Data, Debug, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
+from .options import Data, Debug, Encoding, Specs, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus, Pair
@@ -30,6 +30,7 @@ def tokenize(
         typer.Option("--output", "-o", metavar="DIR", help="The tokenizer directory to make, or to look at."),
         WRITES_FOLDER,
     ],
+    specs: Specs = None,
     src: Src = None,
     tgt: Tgt = None,
     data: Data = None,
@@ -37,6 +38,7 @@ def tokenize(
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     vocab_size: Annotated[
         int, typer.Option(metavar="N", min=1, help="Pieces; reduced to what the corpus supports.")
     ] = 8000,
@@ -61,13 +63,14 @@ def tokenize(
     from ..data.vocabulary_training import build_tokenizer
 
     console = Console()
-    paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []], "data": data or []}
+    paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []]}
+    paths["data"] = [*(data or []), *(specs or [])]
     if any(paths.values()):
         if output.exists():
             raise UsageError(f"{output} exists already; remove it or name another --output")
         settings = parse_config(
             {
-                "data": paths | named_sides(src_column, tgt_column, src_language, tgt_language),
+                "data": paths | named_sides(src_column, tgt_column, src_language, tgt_language, encoding),
                 "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate},
             }
         )

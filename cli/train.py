@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.reading import UndecodableText
 from ..engine.file_guard import (
     READS_FILE,
     READS_RUN,
@@ -23,7 +24,7 @@ from ..engine.file_guard import (
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
 from ..system.reporter import Console
-from .options import Data, Debug, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
+from .options import Data, Debug, Encoding, Specs, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    specs: Specs = None,
     config: Annotated[
         str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file."), READS_FILE
     ] = None,
@@ -52,6 +54,7 @@ def train(
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     text: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Text for a language model, one text per line; may be repeated."),
@@ -130,24 +133,21 @@ def train(
     if dry_run and finish_in is not None:
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
-    names = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    names: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    names |= named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
     console = Console()
-    settings = training_settings(
-        config=config,
-        run=run,
-        init_from=init_from,
-        data={
-            **names,
-            **named_sides(src_column, tgt_column, src_language, tgt_language),
-            "data": data,
-            "dev": dev,
-            "replay": replay,
-        },
-        training={"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision},
-        assignments=set_ or [],
-        tokenizer=tokenizer,
-        say=console.say,
-    )
+    limits = {"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision}
+    with _bad_lines_explained():
+        settings = training_settings(
+            config=config,
+            run=run,
+            init_from=init_from,
+            data={**names, "data": [*(data or []), *(specs or [])], "dev": dev, "replay": replay},
+            training=limits,
+            assignments=set_ or [],
+            tokenizer=tokenizer,
+            say=console.say,
+        )
     directory = RunDirectory(run or default_run(config, settings.data))
     directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
     guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
@@ -157,14 +157,14 @@ def train(
             from ..engine.training.dry_run import dry_run as rehearse
 
         console.say("making a few updates, to see what they take")
-        with _moved_files_explained(directory):
+        with _files_explained(directory):
             said = rehearse(settings, directory, tokenizer=tokenizer, init_from=init_from, reporter=console)
         print("\n".join(said))
         return
     with importing():
         from ..engine.training.train import train as train_run
 
-    with Interrupts() as interrupts, _moved_files_explained(directory):
+    with Interrupts() as interrupts, _files_explained(directory):
         try:
             result = train_run(
                 settings,
@@ -193,10 +193,20 @@ def train(
 
 
 @contextmanager
-def _moved_files_explained(run: "RunDirectory") -> Iterator[None]:
-    """Says of a missing file that the run has been trained with how to name it anew."""
+def _bad_lines_explained() -> Iterator[None]:
+    """Says of lines that are not in their encoding how to drop them."""
     try:
         yield
+    except UndecodableText as error:
+        raise DataError(f"{error}; or drop such pairs: --set data.bad_lines=skip") from error
+
+
+@contextmanager
+def _files_explained(run: "RunDirectory") -> Iterator[None]:
+    """Says of a missing file that the run has been trained with how to name it anew."""
+    try:
+        with _bad_lines_explained():
+            yield
     except MissingFile as error:
         files = run.data_files()  # config.yaml is still that of the last start: it is replaced after the data are read
         if error.path not in {Path(name) for names in files.values() for name in names}:

@@ -11,7 +11,7 @@ import typer
 
 from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
-from ..engine.file_guard import READS_FILE, WRITES_FILE, Place, Writes
+from ..engine.file_guard import READS_FILE_OR_FOLDER, WRITES_AS_READ, Place, Writes
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, is_stream
@@ -21,6 +21,7 @@ from .options import (
     Checkpoint,
     Debug,
     Device,
+    Encoding,
     GlossaryFile,
     Json,
     LengthPenalty,
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
     from .attention import AttentionFile
 
 
-def _load_glossary(path: Path | None) -> "Glossary | None":
+def _load_glossary(path: Path | None, encoding: str) -> "Glossary | None":
     if path is None:
         return None
     from ..data.glossary import Glossary
 
-    return Glossary.load(path)
+    return Glossary.load(path, encoding)
 
 
 def _attention_file(path: Path | None, translator: "Translator") -> "AbstractContextManager[AttentionFile | None]":
@@ -88,19 +89,22 @@ def translate(
         typer.Option(
             "--input",
             "-i",
-            metavar="FILE",
+            metavar="FILE|DIR",
             help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
-            ".jsonl), in which what is empty is filled in.",
+            ".jsonl), in which what is empty is filled in; or a folder of documents of one kind.",
         ),
-        READS_FILE,
+        READS_FILE_OR_FOLDER,
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the translations."), WRITES_FILE
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE|DIR", help="File for the translations; a folder for a folder."),
+        WRITES_AS_READ,
     ] = None,
     src_column: SrcColumn = None,
     tgt_column: TgtColumn = None,
     src_language: SrcLanguage = None,
     tgt_language: TgtLanguage = None,
+    encoding: Encoding = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram_size: NoRepeatNgramSize = None,
@@ -135,37 +139,37 @@ def translate(
     cat test.en | tfm translate > test.de
 
     tfm translate --input app.po --output app.de.po
+
+    tfm translate --input messages --output translated
     """
     del debug
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
-    from .translations import Faults, as_json, translate_document, work_of, write_file
+    from .translations import Faults, as_json, translate_document, translate_folder, work_of, write_file
 
     console = Console()
     if text and input_:
         raise UsageError("give sentences as arguments or --input, not both")
-    if n_best > 1 and not json_:
-        raise UsageError("more than one translation per line needs --json: one line in is one line out")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
-    _check_search_flags(sample, drawing, searching, n_best, glossary)
+    _check_search_flags(sample, drawing, searching, n_best, glossary, json_)
     sampling = make_sample(drawing, n_best) if sample else None
-    terms = _load_glossary(glossary)
+    settings = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language, encoding))
+    terms = _load_glossary(glossary, settings.encoding)
     if attention:
         from .attention import check_attention
 
         check_attention(attention)
-    columns = data_settings(named_sides(src_column, tgt_column, src_language, tgt_language))
-    document = _document(input_, output, columns, attention is not None, json_ or bool(prefix)) if input_ else None
-    if document is not None:
-        console.say(document.remark)
+    in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
+    if in_place is not None and not isinstance(in_place, list):
+        console.say(in_place.remark)
     directory = find_run(run, console)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.translator import Translator
 
     keep_freed_memory()
-    chunks = line_chunks(text, input_, console) if document is None else ()
+    chunks = () if in_place is not None else line_chunks(text, input_, console, encoding=settings.encoding)
     translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
     search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
     if sampling is not None:
@@ -176,9 +180,12 @@ def translate(
             texts, search=search, prefixes=prefix, first_line=first_line, glossary=terms, repair=to_repair(repair)
         )
 
-    if document is not None:
+    if isinstance(in_place, list):
+        translate_folder(in_place, settings, translations, console)
+        return
+    if in_place is not None:
         assert output is not None  # or it would not have been opened
-        translate_document(document, translations, output, console)
+        translate_document(in_place, translations, output, console)
         return
 
     faults = Faults("line")
@@ -194,24 +201,33 @@ def translate(
         # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
         if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
             assert translator.checkpoint is not None  # it was loaded from there
-            work = work_of(translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_)
-            too_long = write_file(translate_chunk, input_, output, work, console)
+            work = work_of(
+                translator.checkpoint / "manifest.json", input_, search, prefix, glossary, repair, json_, encoding
+            )
+            too_long = write_file(translate_chunk, input_, output, work, console, settings.encoding)
         else:
             with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                too_long = write_results(translate_chunk, chunks, stream, console)
+                too_long = write_results(translate_chunk, chunks, stream, console, encoding=settings.encoding)
     faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
 
 
 def _check_search_flags(
-    sample: bool, drawing: dict[str, float | None], searching: dict[str, int | None], n_best: int, glossary: Path | None
+    sample: bool,
+    drawing: dict[str, float | None],
+    searching: dict[str, int | None],
+    n_best: int,
+    glossary: Path | None,
+    as_json: bool,
 ) -> None:
     """Refuses flags that contradict each other, before anything heavy is loaded.
 
     Args:
         drawing, searching: Flags that say how to sample, and how to search; None where not given.
     """
+    if n_best > 1 and not as_json:
+        raise UsageError("more than one translation per line needs --json: one line in is one line out")
     drawn = [name.replace("_", "-") for name, value in drawing.items() if value is not None]
     asked = [name.replace("_", "-") for name, value in searching.items() if value is not None]
     if drawn and not sample:
@@ -230,14 +246,17 @@ def _check_search_flags(
 
 def _document(
     path: Path, output: Path | None, settings: DataConfig, with_attention: bool, as_lines: bool
-) -> "Document | None":
-    """The document in a file; None if the file has lines. Flags that are for lines are refused for a document."""
-    from ..engine.documents import is_document, open_document
+) -> "Document | list[tuple[Path, Path]] | None":
+    """The document in a file; of a folder its documents and the files to write; None if the file has lines.
 
-    if not is_document(path):
+    Flags that are for lines are refused for a document.
+    """
+    from ..engine.documents import documents_below, is_document, open_document
+
+    if not path.is_dir() and not is_document(path):
         return None
     if with_attention:
         raise UsageError("--attention is for lines, not for a document that is translated in place")
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
-    return open_document(path, output, settings)
+    return documents_below(path, output) if path.is_dir() else open_document(path, output, settings)

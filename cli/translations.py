@@ -5,11 +5,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.config import DataConfig
 from ..data.placeholders import Differences, in_short
 from ..data.reading import count_lines
 from ..seq2seq.decoding.config import CHUNK_TEXTS
-from ..system.errors import Interrupted
-from ..system.files import BinaryOutputFile, ResumedFile, json_line, sha256_bytes, sha256_file
+from ..system.errors import DataError, Interrupted
+from ..system.files import BinaryOutputFile, ResumedFile, json_line, make_directory, sha256_bytes, sha256_file
 from ..system.reporter import Console
 from .lines import line_chunks, write_results
 
@@ -64,47 +65,101 @@ class Faults:
                 console.warn(f"{many} {what}: {in_short(faults, '; ', longest=LONGEST)}")
 
 
-def translate_document(
-    document: "Document", translate: Callable[[list[str], int], list["Translation"]], output: Path, console: Console
-) -> None:
-    """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
+Translate = Callable[[list[str], int], list["Translation"]]
+"""From texts, and the number of the first of them, to translations."""
 
-    Args:
-        translate: From texts, and the number of the first of them, to translations.
-    """
-    texts, faults, outputs = document.fields.texts, Faults("text"), list[str]()
+
+def translate_document(document: "Document", translate: Translate, output: Path, console: Console) -> None:
+    """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then."""
+    texts, found = document.fields.texts, list["Translation"]()
     interrupted: Interrupted | None = None
     with BinaryOutputFile(output) as stream:
         bar = console.progress("translating", len(texts), "text")
         try:
             for first in range(0, len(texts), CHUNK_TEXTS):
-                found = translate(texts[first : first + CHUNK_TEXTS], first)
-                faults.note(found, first, texts)
-                outputs += [one.text for one in found]
-                bar.update(len(outputs))
+                found += translate(texts[first : first + CHUNK_TEXTS], first)
+                bar.update(len(found))
         except Interrupted as error:
             interrupted = error
         bar.close()
-        left = document.fields.fill([*outputs, *[""] * (len(texts) - len(outputs))])
+        outputs = [one.text for one in found] + [""] * (len(texts) - len(found))
+        if interrupted is None:
+            _without_ends(document, translate, found, outputs)
+        left = document.fields.fill(outputs)
         document.save(stream)
     if interrupted is not None:
-        kept = f"{len(outputs):,} of {len(texts):,} texts are done, and in {output}: give it as --input to go on"
+        kept = f"{len(found):,} of {len(texts):,} texts are done, and in {output}: give it as --input to go on"
         raise Interrupted(kept, interrupted.signal_number) from interrupted
-    filled = len(document.fields) - left
-    console.say(f"{output}: {filled:,} filled in by machine; review them")
+    console.say(f"{output}: {len(document.fields) - left:,} filled in by machine; review them")
     if left:
-        console.warn(f"{left:,} left as they were: markup inside the text did not arrive, or nothing came out")
+        console.warn(
+            f"{left:,} left as they were: nothing came out, markup inside the text did not arrive, or the file's"
+            " encoding has not all the characters"
+        )
+    if unread := document.fields.unread:
+        console.warn(f"{unread:,} left as they were: they look like messages in ICU's format, and are none")
+    faults = Faults("text")
+    faults.note(found, 0, texts)
     faults.report(console)
 
 
+def _without_ends(document: "Document", translate: Translate, found: list["Translation"], outputs: list[str]) -> None:
+    """Translates once more what has lost the arguments at its ends, without them."""
+    shorter = document.fields.shorter(outputs)
+    again = translate([text for _, text, _ in shorter.values()], 0) if shorter else []
+    for (place, (before, _, after)), one in zip(shorter.items(), again, strict=True):
+        found[place] = one
+        outputs[place] = before + one.text + after if one.text else ""
+
+
+def translate_folder(
+    files: Sequence[tuple[Path, Path]], settings: DataConfig, translate: Translate, console: Console
+) -> None:
+    """Translates documents, one after the other; one that fails does not stop the others.
+
+    Args:
+        files: Each with the file to write. One that is there is replaced.
+
+    Raises:
+        DataError: Some could not be read.
+    """
+    from ..engine.documents import open_document
+
+    failed = 0
+    for number, (path, output) in enumerate(files):
+        make_directory(output.parent)
+        try:
+            if not path.stat().st_size:
+                with BinaryOutputFile(output):
+                    pass
+                console.say(f"{path}: empty")
+                continue
+            document = open_document(path, output, settings)
+            console.say(document.remark)
+            translate_document(document, translate, output, console)
+        except DataError as error:
+            failed += 1
+            console.warn(f"{error}; it is left out")
+        except Interrupted as error:
+            kept = f"{number:,} of {len(files):,} files are done; of {path} {error}"
+            raise Interrupted(kept, error.signal_number) from error
+    if failed:
+        raise DataError(f"{failed:,} of {len(files):,} files failed, as said above; the others are translated")
+
+
 def write_file(
-    translate_chunk: Callable[[list[str], int], list[str]], source: Path, target: Path, work: str, console: Console
+    translate_chunk: Callable[[list[str], int], list[str]],
+    source: Path,
+    target: Path,
+    work: str,
+    console: Console,
+    encoding: str,
 ) -> int:
     """Translates a file into another one; goes on where the same work was interrupted.
 
     Returns how many lines were too long to be read whole.
     """
-    total, file = count_lines(source), ResumedFile(target, work)
+    total, file = count_lines(source, encoding), ResumedFile(target, work)
     finished = 0
 
     def on_done(done: int) -> None:
@@ -119,8 +174,10 @@ def write_file(
             begun = f", from line {finished + 1:,} on" if finished else ""
             console.say(f"{source} to {target}: {total:,} lines{begun}")
             with closing(console.progress("translating", total, "line", finished)) as bar:
-                chunks = line_chunks(None, source, console, done=finished, size=CHUNK_TEXTS)
-                return write_results(translate_chunk, chunks, stream, console, done=finished, on_done=on_done)
+                chunks = line_chunks(None, source, console, done=finished, size=CHUNK_TEXTS, encoding=encoding)
+                return write_results(
+                    translate_chunk, chunks, stream, console, done=finished, on_done=on_done, encoding=encoding
+                )
     except Interrupted as error:
         kept = f"{finished:,} of {total:,} lines are done, and kept; the same command goes on"
         raise Interrupted(kept, error.signal_number) from error

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from .charset import encoding_named
+
 VocabularyType = Literal["unigram", "bpe", "char", "word"]
 MAX_VOCAB_SIZE = 1_000_000
 MAX_VOCABULARY_BYTES = 16_000_000
@@ -53,10 +55,13 @@ class DataConfig:
     """Language of the sources, such as `en` or `pt-BR` (BCP 47), for files that have several; empty if not named."""
     tgt_language: str = ""
     """Language of the targets; empty if not named."""
+    encoding: str = ""
+    """Encoding of the files of text, pairs and tables, such as cp1251, if it is not UTF-8. What a byte-order mark says
+    counts more, and XML, PO, Parquet and Arrow say it themselves."""
     max_length_ratio: float = 9.0
     """A pair is dropped if one side has more than this many times the tokens of the other (plus 5)."""
     bad_lines: Literal["error", "skip"] = "error"
-    """What to do with a line that is not UTF-8: stop, or drop the pair and count it."""
+    """What to do with a line that is not in its encoding: stop, or drop the pair and count it."""
 
     def __post_init__(self) -> None:
         for key, names in list(vars(self).items()):
@@ -69,6 +74,10 @@ class DataConfig:
         for key in ("src_language", "tgt_language"):
             if (code := getattr(self, key)) and not _LANGUAGE.fullmatch(code):
                 problems.append(f"{key} must be the code of a language, such as en or pt-BR, but is {code!r}")
+        try:
+            encoding_named(self.encoding or "utf-8")
+        except ValueError as error:
+            problems.append(str(error))
         if problems:
             raise ValueError("\n".join(problems))
 

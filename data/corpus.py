@@ -8,12 +8,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ..system.errors import UsageError
+from ..system.errors import DataError, UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
-from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, refuse_known_format, suffix_of
+from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, suffix_of
 from .formats.format import Corpus, Format, Pair
-from .formats.text import TOY_LANGUAGE, open_text, open_two_files
+from .formats.refused import refuse_known_format
+from .formats.text import TEST_SETS, TOY_LANGUAGE, open_text, open_two_files
 
 __all__ = [
     "Corpus",
@@ -25,6 +26,7 @@ __all__ = [
     "open_corpus",
     "open_spec",
     "replay_corpus",
+    "whole",
 ]
 
 MIXED_IN = 10_000
@@ -33,10 +35,14 @@ MAX_TIMES = 1_000
 """A part of a corpus may be asked for at most this many times."""
 
 
-def open_corpus(config: DataConfig) -> Corpus:
+def open_corpus(config: DataConfig, *, partly: bool = False) -> Corpus:
     """The corpus named by `src`/`tgt`, by `data` or by `text`.
 
+    Args:
+        partly: Files of a folder that fail do not stop the others: they are in its `failed`.
+
     Raises:
+        DataError: It cannot be read.
         UsageError: None is given, or two of them, or the two lists of files do not match.
     """
     if config.text:
@@ -50,7 +56,7 @@ def open_corpus(config: DataConfig) -> Corpus:
         raise UsageError(
             "no training data: give --src and --tgt, --data or --text; or leave all out for the toy language"
         )
-    return corpus
+    return corpus if partly else whole(corpus, config)
 
 
 def dev_corpus(config: DataConfig) -> Corpus | None:
@@ -62,7 +68,8 @@ def dev_corpus(config: DataConfig) -> Corpus | None:
         raise UsageError("--dev-text goes with --text; for pairs use --dev-src and --dev-tgt, or --dev")
     if config.dev_text:
         return _texts(config, config.dev_text, "dev")
-    return _corpus(config, config.dev_src, config.dev_tgt, config.dev, "dev", ("dev-src", "dev-tgt", "dev"))
+    dev = _corpus(config, config.dev_src, config.dev_tgt, config.dev, "dev", ("dev-src", "dev-tgt", "dev"))
+    return dev and whole(dev, config)
 
 
 def replay_corpus(config: DataConfig) -> Corpus | None:
@@ -77,7 +84,7 @@ def replay_corpus(config: DataConfig) -> Corpus | None:
     }
     specs = _corpus(replace(config, **columns), [], [], config.replay, "train", flags)
     parts = [part for part in (files, specs) if part is not None]
-    return join_corpora(parts) if parts else None
+    return whole(join_corpora(parts), config) if parts else None
 
 
 def mix(new: Corpus, old: Corpus, *, seed: int) -> Corpus:
@@ -106,10 +113,9 @@ def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
 
 
 def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
-    skip_bad = config.bad_lines == "skip"
     for spec in specs:
         refuse_known_format(Path(spec), "a language model learns from plain text, one text per line")
-    return join_corpora([open_text(spec, split, skip_bad=skip_bad) for spec in specs])
+    return join_corpora([open_text(spec, split, config) for spec in specs])
 
 
 def _corpus(
@@ -119,12 +125,23 @@ def _corpus(
         raise UsageError(f"give either --{flags[0]} and --{flags[1]}, or --{flags[2]}, not both")
     if len(src) != len(tgt):
         raise UsageError(f"--{flags[0]} names {len(src)} files and --{flags[1]} {len(tgt)}; they must pair up")
-    skip_bad = config.bad_lines == "skip"
     for path in (*src, *tgt):
-        refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}")
-    parts = [open_two_files(Path(s), Path(t), skip_bad=skip_bad) for s, t in zip(src, tgt, strict=True)]
+        refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}", but=TEST_SETS)
+    parts = [open_two_files(Path(s), Path(t), config) for s, t in zip(src, tgt, strict=True)]
     parts += [open_spec(spec, config, split) for spec in specs]
     return join_corpora(parts) if parts else None
+
+
+def whole(corpus: Corpus, config: DataConfig) -> Corpus:
+    """A corpus none of whose files failed, or without those that did where `bad_lines` says that they are skipped.
+
+    Raises:
+        DataError: Files of a folder could not be read.
+    """
+    if corpus.failed and config.bad_lines == "error":
+        many = f"{len(corpus.failed):,} of its files cannot be read; mend them, or take them out of the folder"
+        raise DataError("\n".join([*corpus.failed, f"{corpus.name}: {many}"]))
+    return replace(corpus, remarks=(*corpus.remarks, *(f"left out: {one}" for one in corpus.failed)), failed=())
 
 
 def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
@@ -145,8 +162,13 @@ def format_of(spec: str) -> Format:
         return HUB if spec.startswith(PREFIX) else DISK
     if TOY_LANGUAGE.fits(spec):
         return TOY_LANGUAGE
+    if spec and Path(spec).is_dir():
+        from .formats.folder import FOLDER
+
+        return FOLDER
     if (suffix := suffix_of(Path(spec))) in MODULES:
         return import_module(f".formats.{MODULES[suffix]}", __package__).FORMATS[suffix]
+    refuse_known_format(Path(spec))
     from .formats.arrow import DISK, HUB
 
     others = [f"or {known.notation}" for known in (HUB, DISK, TOY_LANGUAGE)]
@@ -202,6 +224,7 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         any(part.incomplete for part in parts),
         any(part.repeats for part in parts),
         text_only=parts[0].text_only,
+        failed=tuple(one for part in parts for one in part.failed),
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..system.errors import DataError
 from .cleaning import clean
-from .formats import refuse_known_format, suffix_of
+from .formats import suffix_of
+from .formats.refused import refuse_known_format
 from .reading import read_lines
 from .words import find_terms, folded
 
@@ -35,7 +36,7 @@ class Glossary:
         return sum(map(len, self._entries.values()))
 
     @classmethod
-    def load(cls, path: Path) -> "Glossary":
+    def load(cls, path: Path, encoding: str = "") -> "Glossary":
         """Reads lines of a term, a tab and its translation, or a `.csv` with them between commas, semicolons or tabs.
 
         Further columns, blank lines and lines that begin with `#` are left out, and so is a first line that names the
@@ -46,7 +47,7 @@ class Glossary:
             refuse_known_format(path, "a glossary has lines of term<TAB>translation, or is a .csv")
         entries: dict[str, str] = {}
         lines: dict[str, int] = {}
-        for number, row in _rows(path, is_csv):
+        for number, row in _rows(path, is_csv, encoding):
             term, translation = (*map(clean, row[:2]), "", "")[:2]
             if not lines and term.casefold() in _HEADERS[0] and translation.casefold() in _HEADERS[1]:
                 continue
@@ -72,9 +73,12 @@ class Glossary:
         return terms.get(part if part in terms else next(fitting, ""))
 
 
-def _rows(path: Path, is_csv: bool) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, is_csv: bool, encoding: str) -> Iterator[tuple[int, list[str]]]:
     """Fields of lines that are no comment, and the numbers of the lines. Quotes mean something in a `.csv` alone."""
-    lines = ["" if not line or line.startswith("#") else line.replace("\r", " ") for line in read_lines(path)]
+    lines = [
+        "" if not line or line.startswith("#") else line.replace("\r", " ")
+        for line in read_lines(path, encoding=encoding)
+    ]
     delimiter, quoting = "\t", csv.QUOTE_NONE
     if is_csv:  # what most lines have outside quotes
         plain = [re.sub('"[^"]*"', "", line) for line in lines]

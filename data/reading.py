@@ -6,6 +6,7 @@ import hashlib
 import io
 import lzma
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import IO, Any
 from ..system.compression import COMPRESSIONS
 from ..system.errors import DataError, MissingFile
 from ..system.files import sha256_file
+from .charset import UTF8_MARK, encoding_of, in_utf8, likely_encodings, marked_encoding, wide_encoding
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
@@ -39,20 +41,22 @@ _FOREIGN = {
     b"GIF8": "a GIF picture",
     b"\x7fELF": "a program",
 }
-_UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_HEAD_BYTES = 4096
 
 
-def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
-    """Streams the lines of a UTF-8 text file, without their line ends. Reads .gz, .bz2, .xz and .zst by their first
-    bytes.
+class UndecodableText(DataError):
+    """Text that is not in the encoding in which it is read."""
+
+
+def read_lines(path: Path, *, skip_bad: bool = False, encoding: str = "") -> Iterator[str | None]:
+    """Streams the lines of a text file, without their line ends. Reads .gz, .bz2, .xz and .zst by their first bytes.
 
     Args:
-        skip_bad: Yield None for a line that is not UTF-8, instead of raising.
+        skip_bad: Yield None for a line that is not in its encoding, instead of raising.
+        encoding: Of a file without a byte-order mark, if not UTF-8.
     """
     controls = Controls(str(path))
-    with open_bytes(path) as file:
+    with open_bytes(path, encoding=encoding) as file:
         lines = iter_raw_lines(file, str(path))
         for number, raw in enumerate(lines, start=1):
             controls.add(raw)
@@ -62,24 +66,28 @@ def read_lines(path: Path, *, skip_bad: bool = False) -> Iterator[str | None]:
                 yield raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 if not skip_bad:
-                    bad = 1 + _count_bad(lines, controls)
+                    bad = [raw, *_bad_lines(lines, controls)]
                     controls.refuse_binary()
-                    raise DataError(
-                        f"{path}:{number} byte {error.start + 1}: invalid UTF-8 ({bad:,} line{'s' * (bad > 1)} in all);"
-                        f" convert the file (iconv -f {likely_encoding(raw)} -t utf-8)"
-                        " or drop such pairs with tfm train --set data.bad_lines=skip"
-                    ) from error
+                    count = f"{len(bad):,} line{'s' * (len(bad) > 1)} in all"
+                    place = f"{path}:{number} byte {error.start + 1}: invalid UTF-8 ({count});"
+                    if encoding:
+                        place = f"{path}:{number}: invalid {encoding} ({count});"
+                        raise UndecodableText(f"{place} name another --encoding") from error
+                    raise UndecodableText(f"{place} {likely_encodings(bad[:BAD_LINES_LOOKED_AT])}") from error
                 yield None
     controls.refuse_binary()
 
 
-def _count_bad(lines: Iterator[bytes], controls: "Controls") -> int:
-    """How many of these lines are not UTF-8. Their control characters are counted, too."""
-    bad = 0
+BAD_LINES_LOOKED_AT = 100
+"""So many lines that are not UTF-8 show what a text may be in."""
+
+
+def _bad_lines(lines: Iterator[bytes], controls: "Controls") -> Iterator[bytes]:
+    """Those lines that are not UTF-8. The control characters of all are counted."""
     for raw in lines:
         controls.add(raw)
-        bad += not _is_utf8(raw)
-    return bad
+        if not _is_utf8(raw):
+            yield raw
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -131,22 +139,22 @@ class Survey:
     Attributes:
         sha256: Of its bytes as they are on the disk.
         lines: How many lines its content has, decompressed.
-        has_mark: Whether its content begins with a byte-order mark.
+        marked: The encoding that a byte-order mark before its content says; empty if it has none.
     """
 
     sha256: str
     lines: int
-    has_mark: bool
+    marked: str
 
 
-def survey(path: Path) -> Survey:
+def survey(path: Path, encoding: str = "") -> Survey:
     """Reads a file once to identify it and to count its lines. A file that is not changed is not read for it again.
 
     Raises:
         DataError: It cannot be read, or only once.
     """
     with _readable(path):
-        return _survey(path, stamp_of(path))
+        return _survey(path, encoding, stamp_of(path))
 
 
 def hash_file(path: Path) -> str:
@@ -162,19 +170,21 @@ def stamp_of(path: Path) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def _survey(path: Path, stamp: tuple[int, ...]) -> Survey:
+def _survey(path: Path, encoding: str, stamp: tuple[int, ...]) -> Survey:
     del stamp  # part of the key: a file with another stamp is another file
-    count, first, last = 0, b"", b"\n"
+    count, last = 0, b"\n"
     with open(path, "rb", buffering=0) as raw:
         hashed = _Hashed(raw)
         file = io.BufferedReader(hashed, _BLOCK_BYTES)
-        with decompressed(str(path), file, text=False) as content:
+        with decompressed(str(path), file) as content:
+            marked = marked_encoding(_head(content))
+            content = in_utf8(content, encoding_of(_head(content), encoding))
             while block := content.read(_BLOCK_BYTES):
                 count += block.count(b"\n")
-                first, last = first or block, block[-1:]
+                last = block[-1:]
             while file.read(_BLOCK_BYTES):  # what follows the end of an archive
                 pass
-    return Survey(hashed.digest.hexdigest(), count + (last != b"\n"), first.startswith(_BYTE_ORDER_MARK))
+    return Survey(hashed.digest.hexdigest(), count + (last != b"\n"), marked)
 
 
 class _Hashed(io.RawIOBase):
@@ -192,11 +202,11 @@ class _Hashed(io.RawIOBase):
         return size
 
 
-def count_lines(path: Path) -> int:
+def count_lines(path: Path, encoding: str = "") -> int:
     """How many lines `read_lines` yields, without looking at them."""
-    with open_bytes(path):
+    with open_bytes(path, encoding=encoding):
         pass  # says what it is, if it is not text
-    return survey(path).lines
+    return survey(path, encoding).lines
 
 
 def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
@@ -214,7 +224,7 @@ def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = l
             _skip_rest_of_line(file)
             line = _whole_characters(line)
         if first:
-            line, first = line.removeprefix(_BYTE_ORDER_MARK), False
+            line, first = line.removeprefix(UTF8_MARK), False
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -226,7 +236,8 @@ def _refuse_old_mac(name: str, first_line: bytes) -> None:
     """
     count = first_line[:-1].count(b"\r")
     if b"\n" not in first_line and count > len(first_line) // 10_000:
-        raise DataError(f"{name} has the line ends of old Macs (CR alone); convert it: tr '\\r' '\\n' < OLD > NEW")
+        how = "in an editor" if sys.platform == "win32" else "in an editor, or with tr '\\r' '\\n' < OLD > NEW"
+        raise DataError(f"{name} has the line ends of old Macs (CR alone); save it with others {how}")
 
 
 def _skip_rest_of_line(file: IO[bytes]) -> None:
@@ -244,14 +255,15 @@ def _whole_characters(line: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def open_bytes(path: Path, *, text: bool = True) -> Iterator[IO[bytes]]:
-    """Opens a file for reading, decompressed, after a look at its first bytes.
+def open_bytes(path: Path, *, text: bool = True, encoding: str = "") -> Iterator[IO[bytes]]:
+    """Opens a file for reading, decompressed.
 
     Args:
-        text: Refuse what is recognisably not UTF-8 text.
+        text: Refuse what is recognisably no text; what is text comes in UTF-8.
+        encoding: Of a text without a byte-order mark, if not UTF-8.
     """
-    with _explained(path), open(path, "rb") as file, decompressed(str(path), file, text=text) as content:
-        yield content
+    with _explained(path), open(path, "rb") as file, decompressed(str(path), file) as content:
+        yield as_text(str(path), content, encoding) if text else content
 
 
 @contextlib.contextmanager
@@ -274,13 +286,11 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[IO[bytes]]:
+def decompressed(name: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """The content of an open file, decompressed if its first bytes say so. They are peeked at: a pipe has them once."""
-    head: bytes = file.peek(4096)[:4096]  # pyright: ignore[reportAttributeAccessIssue]
+    head = _head(file)
     compression = next((one for one in COMPRESSIONS.values() if head.startswith(one.magic)), None)
     if compression is None:
-        if text:
-            refuse_foreign(name, head)
         yield file
         return
     try:
@@ -290,38 +300,37 @@ def decompressed(name: str, file: IO[bytes], *, text: bool = True) -> Iterator[I
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def likely_encoding(raw: bytes) -> str:
-    """What a line that is not UTF-8 may be. Windows-1252 is Latin-1 with quotes and dashes; any line may have one."""
-    try:
-        raw.decode("cp1252")
-    except UnicodeDecodeError:
-        return "latin1"
-    return "cp1252"
+def as_text(name: str, file: IO[bytes], encoding: str = "") -> IO[bytes]:
+    """The content of an open file in UTF-8.
 
+    Args:
+        encoding: What it is in without a byte-order mark, if not UTF-8.
 
-def refuse_foreign(name: str, head: bytes) -> None:
-    """Looks at the first bytes of something that should be UTF-8 text."""
+    Raises:
+        DataError: Its first bytes say that it is no text, or that its lines are no sentences.
+    """
+    head = _head(file)
+    known = encoding_of(head, encoding)
     for magic, description in _FOREIGN.items():
-        if head.removeprefix(_BYTE_ORDER_MARK).startswith(magic):
+        if head.removeprefix(UTF8_MARK).startswith(magic):
             raise DataError(f"{name} is not a text file: it is {description}")
-    if head.startswith(_UTF32_MARKS):
-        raise DataError(f"{name} looks like UTF-32, not UTF-8; convert it: iconv -f utf-32 -t utf-8")
-    if head.startswith(_UTF16_MARKS):
-        raise DataError(f"{name} looks like UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
-    if head.count(0) > max(len(head) // 5, 1):  # without a mark, perhaps
-        wide = _wide_encoding(head)
-        if wide is None:
-            raise DataError(f"{name} does not look like text: much of it is NUL; is it a binary file?")
-        raise DataError(f"{name} looks like {wide[:6].upper()}, not UTF-8; convert it: iconv -f {wide} -t utf-8")
+    if known == "utf-8" and head.count(0) > max(len(head) // 5, 1):
+        if wide := wide_encoding(head):
+            looks = f"{name} looks like {wide[:6].upper()} without a byte-order mark"
+            raise DataError(f"{looks}, not UTF-8; name what it is in: --encoding {wide}")
+        raise DataError(f"{name} does not look like text: much of it is NUL; is it a binary file?")
+    return in_utf8(file, known)
 
 
-def _wide_encoding(head: bytes) -> str | None:
-    """The encoding in which bytes with many zeros are mostly Latin letters."""
-    for encoding in ("utf-32le", "utf-32be", "utf-16le", "utf-16be"):
-        text = head[: len(head) // 4 * 4].decode(encoding, errors="replace")
-        if 2 * sum(c < "\u0250" and (c.isprintable() or c.isspace()) for c in text) > len(text):
-            return encoding
-    return None
+def first_text(file: IO[bytes]) -> str:
+    """The beginning of a text, which is still to be read."""
+    head = _head(file)
+    return head.decode(encoding_of(head), errors="replace").removeprefix("\ufeff")
+
+
+def _head(file: IO[bytes]) -> bytes:
+    """The first bytes of a file, as far as they are there without waiting; they are still to be read."""
+    return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _did_you_mean(path: Path) -> str:

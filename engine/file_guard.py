@@ -79,6 +79,10 @@ def _of_file(path: Path | str) -> Iterator[Place]:
         yield Place(Path(path))
 
 
+def _of_file_or_folder(path: Path | str) -> Iterator[Place]:
+    return (Place(place.path, EVERYTHING) for place in _of_file(path))
+
+
 def _of_spec(spec: str) -> Iterator[Place]:
     from ..data.corpus import spec_path
 
@@ -129,6 +133,11 @@ def _written_folder(path: Path, given: Given) -> Iterator[Place]:
     return (Place(one, EVERYTHING) for one in (path, *unfinished(Path(os.path.realpath(path)))))
 
 
+def _written_as_read(path: Path, given: Given) -> Iterable[Place]:
+    """A folder where the input is one, else a file."""
+    return _written_folder(path, given) if given["input_"] and Path(given["input_"]).is_dir() else file_places(path)
+
+
 def _written_run(path: Path, given: Given) -> Iterator[Place]:
     """A vocabulary that the run has already is read, and stays; so does the configuration of one that goes on."""
     from .runs.directory import RunDirectory
@@ -145,6 +154,7 @@ def _written_run(path: Path, given: Given) -> Iterator[Place]:
 
 
 READS_FILE = Reads(_of_file)
+READS_FILE_OR_FOLDER = Reads(_of_file_or_folder)
 READS_SPEC = Reads(_of_spec)
 READS_TOKENIZER = Reads(_of_tokenizer)
 READS_RUN = Reads(_of_run)
@@ -153,6 +163,7 @@ READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
 READS_SPEC_OR_RUN = Reads(_of_spec_or_run)
 WRITES_FILE = Writes(lambda path, given: file_places(path))
 WRITES_FOLDER = Writes(_written_folder)
+WRITES_AS_READ = Writes(_written_as_read)
 WRITES_RUN = Writes(_written_run)
 
 DATA: Mapping[str, Reads] = {
@@ -186,7 +197,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flag_of(option: Any) -> str:
-    """What an option is called, if that does not follow from its parameter. Typer has the first name as the default."""
+    """What an option is called, if that does not follow from its parameter. Typer has the first name as the default.
+
+    An argument is called as it is in the help.
+    """
+    if type(option).__name__ == "ArgumentInfo":
+        return option.metavar or ""
     names = (getattr(option, "default", None), *(getattr(option, "param_decls", None) or ()))
     return next((name for name in names if isinstance(name, str) and name.startswith("--")), "")
 

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from ...system.compression import COMPRESSIONS
-from ...system.errors import DataError
 
 MODULES = {
     ".tsv": "tables",
     ".csv": "tables",
     ".jsonl": "tables",
+    ".json": "tables",
+    ".xlsx": "sheets",
+    ".ods": "sheets",
     ".parquet": "arrow",
     ".arrow": "arrow",
     ".tmx": "tmx",
@@ -24,36 +26,6 @@ SUFFIXES = tuple(MODULES)
 """Suffixes of the files that can be read."""
 PREFIX = "hf:"
 """What names a data set of the hub."""
-
-NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | {
-    ".srt",
-    ".vtt",
-    ".pot",
-    ".mxliff",
-    ".txlf",
-    ".xml",
-    ".html",
-    ".json",
-    ".docx",
-    ".xlsx",
-    ".odt",
-    ".pdf",
-    ".zip",
-}
-"""Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
-
-_TAKE_OUT = "its lines are not sentences; take the texts out of it first, one per line"
-
-
-def refuse_known_format(path: Path, instead: str = _TAKE_OUT) -> None:
-    """Refuses a file whose lines would be taken for sentences and are none.
-
-    Args:
-        instead: What to do with it, if it is a file of pairs.
-    """
-    suffix = suffix_of(path)
-    if suffix in NOT_LINES:
-        raise DataError(f"{path} is not plain text: {instead if suffix in SUFFIXES else _TAKE_OUT}")
 
 
 def suffix_of(path: Path) -> str:

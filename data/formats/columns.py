@@ -13,7 +13,7 @@ The rules are the same for every kind of table, and for a table that is read as 
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -57,6 +57,7 @@ class Layout:
     """How a file of rows is written.
 
     Attributes:
+        delimiter: What stands between fields; empty if they are cells.
         has_header: Whether these are the names of the columns, and no pair.
         src, tgt: Where the columns of the two sides are, from 0. That of a target may be behind the last.
     """
@@ -69,12 +70,13 @@ class Layout:
 
     def describe(self, path: Path) -> str:
         """What was recognised, and what to do if it is wrong."""
-        fields = f"{path}: fields between {DELIMITERS.get(self.delimiter, repr(self.delimiter))}"
+        between = f"fields between {DELIMITERS.get(self.delimiter, repr(self.delimiter))}, " if self.delimiter else ""
+        fields = f"{path}: {between}"
         taken = f"source in column {self.src + 1}, target in column {self.tgt + 1}"
         if self.has_header:
-            return f"{fields}, the first row taken for a header: {_listed(self.names)}; {taken}"
+            return f"{fields}the first row taken for a header: {_listed(self.names)}; {taken}"
         wrong = "if it is none, name two of its columns: --src-column"
-        return f"{fields}, no header: the first row taken for a pair ({wrong}); {taken}"
+        return f"{fields}no header: the first row taken for a pair ({wrong}); {taken}"
 
 
 def layout_of(
@@ -94,23 +96,34 @@ def layout_of(
     """
     names = [clean(cell) for cell in rows[0]] if rows else []
     if _is_header(rows, config):
-        return Layout(delimiter, names, True, *pick_columns(path, names, config, fills=fills))
+        return Layout(delimiter, names, True, *pick_columns(path, names, config, fills=fills, rows=rows[1:]))
     if not _named_by_user(config) and (len(names) == 2 or (first_two and _first_two_are_texts(rows, config))):
         src, tgt = 0, 1
     else:
         width = max(map(len, rows), default=0)
         src = _number(config.src_column, width)
         tgt = _number(config.tgt_column, sys.maxsize if fills else width)
-    return Layout(delimiter, names, False, *_checked(path, src, tgt, names, config))
+    return Layout(delimiter, names, False, *_checked(path, src, tgt, names, config, rows))
 
 
-def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: bool = False) -> Columns:
+def pick_columns(
+    place: object,
+    names: list[str],
+    config: DataConfig,
+    *,
+    fills: bool = False,
+    rows: Sequence[Sequence[str]] = (),
+) -> Columns:
     """The two columns among those with names.
 
     Languages are named for a memory in TMX. A table beside it need not call its columns so.
 
     Args:
         fills: The target is to be filled in: a column that is not there yet is the one behind the last.
+        rows: The first ones, for a message if it is not clear.
+
+    Raises:
+        UnclearColumns: They are not there, or it is not clear which they are.
     """
     src, tgt = (_position(place, name, names) for name in _wanted(config))
     if (src is None or tgt is None) if _is_default(config) else (src is tgt is None and not _named_by_user(config)):
@@ -121,7 +134,7 @@ def pick_columns(place: object, names: list[str], config: DataConfig, *, fills: 
         src, tgt = next(iter([*whole, *only, *half]), (None, None))
     if fills and tgt is None and not config.tgt_column.isdecimal():
         tgt = len(names)
-    return _checked(place, src, tgt, names, config)
+    return _checked(place, src, tgt, names, config, rows)
 
 
 def new_name(src: str, config: DataConfig) -> str:
@@ -131,15 +144,50 @@ def new_name(src: str, config: DataConfig) -> str:
     return next((tgt for usual, tgt in _USUAL_COLUMNS if usual == _plain(src)), config.tgt_column)
 
 
-def _checked(place: object, src: int | None, tgt: int | None, names: list[str], config: DataConfig) -> Columns:
+class UnclearColumns(DataError):
+    """A table of which it is not clear which two columns are meant.
+
+    Attributes:
+        flags: What may be meant, to be added to the command; empty if it has no two columns with text.
+    """
+
+    def __init__(self, message: str, flags: Sequence[str]) -> None:
+        super().__init__(message)
+        self.flags = list(flags)
+
+
+def _checked(
+    place: object,
+    src: int | None,
+    tgt: int | None,
+    names: list[str],
+    config: DataConfig,
+    rows: Sequence[Sequence[str]],
+) -> Columns:
     if src is None or tgt is None:
-        raise DataError(
-            f"{place}: no columns {config.src_column!r} and {config.tgt_column!r} among {_listed(names) or 'none'};"
-            " name both, or number them from 1: --src-column .. --tgt-column .."
+        below = next((row for row in rows if [*row] != names), None)
+        first = f" (below: {_listed(below)})" if below else ""
+        raise UnclearColumns(
+            f"{place}: no columns {config.src_column!r} and {config.tgt_column!r} among"
+            f" {_listed(names) or 'none'}{first}; name both, or number them from 1: --src-column .. --tgt-column ..",
+            _guessed_flags(names, rows),
         )
     if src == tgt:
         raise UsageError(f"{place}: source and target are the same column, {config.src_column!r}")
     return src, tgt
+
+
+def _guessed_flags(names: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The flags that take the two columns called as languages are, else the two with the most letters."""
+    columns = [place for place, name in enumerate(names) if _is_language(_plain(name))]
+    if len(columns) != 2:
+        letters = [sum(map(str.isalpha, "".join(column))) for column in zip_longest(*rows, fillvalue="")]
+        columns = sorted(sorted(range(len(letters)), key=lambda place: -letters[place])[:2])
+        if len(columns) < 2 or not all(letters[place] for place in columns):
+            return []
+    named = rows and [*rows[0]] != names and all(names[place] for place in columns) and len({*names}) == len(names)
+    said = [names[place] if named else str(place + 1) for place in columns]
+    return ["--src-column", said[0], "--tgt-column", said[1]]
 
 
 def _position(place: object, wanted: str, names: list[str]) -> int | None:
@@ -225,7 +273,7 @@ def _has_letters(cell: str | None) -> bool:
     return any(map(str.isalpha, cell or ""))
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     return ", ".join(repr(name if len(name) <= _SHOWN else f"{name[: _SHOWN - 2]}..") for name in names)
 
 
@@ -271,7 +319,8 @@ def record_pairs(records: Iterable[tuple[str, dict[str, Any] | None]], config: D
         inner = inside_translation(record)
         if names is None:
             there = list(inner)
-            src, tgt = pick_columns(place, there, config)
+            values = [value if isinstance(value, str) else "" for value in inner.values()]
+            src, tgt = pick_columns(place, there, config, rows=[values])
             names = there[src], there[tgt]
         yield _record_pair(place, inner, names)
 

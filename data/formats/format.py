@@ -31,6 +31,7 @@ class Corpus:
         incomplete: It is usual that much of it is not translated yet.
         repeats: Some of its pairs are in it several times on purpose.
         text_only: The pairs have no source: each is a text for a language model.
+        failed: What is wrong with files of a folder that could not be read, and are not in it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Corpus:
     incomplete: bool = False
     repeats: bool = False
     text_only: bool = False
+    failed: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -91,7 +93,7 @@ def file_format(
         path, named = Path(spec), filter(None, (config.src_language, config.tgt_language))
         salt = (config.src_column, config.tgt_column, *named)
         quick_count = None if count is None else partial(count, path, config)
-        corpus = corpus_of_files(spec, [path], salt, lambda: read(path, config), quick_count)
+        corpus = corpus_of_files(spec, [path], salt, lambda: read(path, config), quick_count, config.encoding)
         remarks = () if describe is None else (describe(path, config),)
         return replace(corpus, remarks=corpus.remarks + remarks, incomplete=incomplete)
 
@@ -99,17 +101,29 @@ def file_format(
 
 
 def corpus_of_files(
-    name: str, paths: list[Path], salt: object, pairs: Callable[[], Iterator[Pair]], count: Callable[[], int] | None
+    name: str,
+    paths: list[Path],
+    salt: object,
+    pairs: Callable[[], Iterator[Pair]],
+    count: Callable[[], int] | None,
+    encoding: str,
 ) -> Corpus:
     """A corpus in files of text: identified, guarded by a `Stamp`, with a remark for each byte-order mark.
 
     Args:
         salt: Whatever else decides how they are read.
+        encoding: What the user says that they are in.
     """
     stamp = Stamp(name, lambda: paths)
-    identity = identity_of([survey(path).sha256 for path in paths], salt)
-    marked = [path for path in dict.fromkeys(paths) if survey(path).has_mark]
-    remarks = tuple(f"{path}: the byte-order mark before its text is left out" for path in marked)
+    surveys = {path: survey(path, encoding) for path in paths}
+    identity = identity_of([surveys[path].sha256 for path in paths], (salt, encoding) if encoding else salt)
+    remarks = tuple(
+        f"{path}: the byte-order mark before its text is left out"
+        if one.marked == "utf-8"
+        else f"{path}: in {one.marked.upper()}, as its byte-order mark says"
+        for path, one in surveys.items()
+        if one.marked
+    )
     return Corpus(name, identity, stamp.guard(pairs), count, remarks)
 
 

@@ -1,7 +1,8 @@
 """Tables in text: TSV and CSV, with a header that names the columns or without one, and JSON Lines.
 
 TSV has lines of fields between tabs, in which quotes are text like any other. CSV has rows of fields between commas,
-semicolons or tabs; a field in double quotes may span lines. JSON Lines has one object on each line.
+semicolons or tabs; a field in double quotes may span lines. JSON Lines has one object on each line; a `.json` may have
+an array of objects instead.
 """
 
 import contextlib
@@ -48,13 +49,13 @@ def tsv_layout(path: Path, config: DataConfig, *, fills: bool = False) -> Layout
 
 def tsv_rows(path: Path, config: DataConfig) -> Iterator[Row]:
     """All rows, a header included."""
-    for number, line in enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1):
+    for number, line in enumerate(_read(path, config), start=1):
         yield number, [] if is_blank(line) else (line or "").split("\t")
 
 
 def _count_tsv(path: Path, config: DataConfig) -> int:
     """The number of lines but the header."""
-    return count_lines(path) - tsv_layout(path, config).has_header
+    return count_lines(path, config.encoding) - tsv_layout(path, config).has_header
 
 
 TSV = file_format(
@@ -124,8 +125,12 @@ def csv_rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
             raise DataError(f"{path}:{begun}: {problem} ({error})") from error
 
 
+def _read(path: Path, config: DataConfig) -> Iterator[str | None]:
+    return read_lines(path, skip_bad=config.bad_lines == "skip", encoding=config.encoding)
+
+
 def _lines(path: Path, config: DataConfig) -> Iterator[str]:
-    return ((line or "").replace("\r", " ") for line in read_lines(path, skip_bad=config.bad_lines == "skip"))
+    return ((line or "").replace("\r", " ") for line in _read(path, config))
 
 
 # A quoted field may span lines, so nothing counts rows but reading them.
@@ -134,9 +139,23 @@ CSV = file_format((".csv",), _read_csv, describe=lambda path, config: csv_layout
 
 def _read_jsonl(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Two fields of each object; a blank line is an empty pair."""
-    lines = enumerate(read_lines(path, skip_bad=config.bad_lines == "skip"), start=1)
+    lines = enumerate(_read(path, config), start=1)
     places = ((f"{path}:{number}", line or "") for number, line in lines)
     return record_pairs(((place, json_record(place, line)) for place, line in places), config)
+
+
+def _read_json(path: Path, config: DataConfig) -> Iterator[Pair]:
+    """The pairs of an array of objects, which is held in memory, or of objects, one on each line."""
+    start = next((line for line in _read(path, config) if line and line.strip()), "")
+    if not start.lstrip().startswith("["):
+        yield from _read_jsonl(path, config)
+        return
+    try:
+        found = json.loads("\n".join(line or "" for line in _read(path, config)))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    records = ((f"{path}: element {number}", one) for number, one in enumerate(found, start=1))
+    yield from record_pairs(((place, _checked_record(place, one)) for place, one in records), config)
 
 
 def json_record(place: str, line: str) -> dict[str, Any] | None:
@@ -146,11 +165,19 @@ def json_record(place: str, line: str) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not a JSON object: {error}") from error
+        raise DataError(f"{place}: not a JSON object: {error}; {_JSON_KINDS}") from error
+    return _checked_record(place, found)
+
+
+_JSON_KINDS = "pairs in JSON are objects, one on each line, or in a .json an array of them"
+
+
+def _checked_record(place: str, found: Any) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise DataError(f"{place}: not a JSON object")
+        raise DataError(f"{place}: not a JSON object; {_JSON_KINDS}")
     return found
 
 
-JSONL = file_format((".jsonl",), _read_jsonl, lambda path, _: count_lines(path))
-FORMATS = {".tsv": TSV, ".csv": CSV, ".jsonl": JSONL}
+JSONL = file_format((".jsonl",), _read_jsonl, lambda path, config: count_lines(path, config.encoding))
+JSON = file_format((".json",), _read_json)
+FORMATS = {".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".json": JSON}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...data.config import DataConfig
 from ...data.formats import suffix_of
+from ...data.formats.folder import files_below
 from ...system.errors import UsageError
 from .document import Document
 from .gettext import PoDocument
@@ -34,6 +35,10 @@ _WRITTEN_AS = {".pot": ".po"}
 """Suffixes of outputs, where they differ from those of the inputs."""
 
 
+KINDS = {suffix: ".pot" if suffix == ".pot" else opens.__name__ for suffix, opens in DOCUMENTS.items()}
+"""The kind of a document, by suffix."""
+
+
 def is_document(path: Path) -> bool:
     """Whether a file is translated in place."""
     return suffix_of(path) in DOCUMENTS
@@ -52,4 +57,18 @@ def open_document(path: Path, output: Path | None, config: DataConfig) -> Docume
         raise UsageError(f"{path} is translated as a whole: name the file to write, --output FILE{wanted}")
     if output.suffix.lower() != wanted:
         raise UsageError(f"{path} is translated in its own format: the --output must end in {wanted}, not {output}")
-    return DOCUMENTS[suffix](path, config)
+    document = DOCUMENTS[suffix](path, config)
+    document.fields.language = document.fields.language or config.languages[1]
+    return document
+
+
+def documents_below(folder: Path, output: Path | None) -> list[tuple[Path, Path]]:
+    """The documents of a folder, and for each the file to write, at the same place in another folder.
+
+    Raises:
+        UsageError: The other one is missing, or a file; or there are none, or of several kinds.
+    """
+    if output is None or output.is_file():
+        raise UsageError(f"{folder} is a folder: name another one to write its files to, --output DIR")
+    files = ((path, path.relative_to(folder)) for path in files_below(folder, KINDS))
+    return [(path, output / name.with_suffix(_WRITTEN_AS.get(name.suffix, name.suffix))) for path, name in files]

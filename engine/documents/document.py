@@ -1,11 +1,17 @@
 """The base of all documents: texts to translate, and the places where their translations go."""
 
+import codecs
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from ...data.charset import encoding_of
+from ...data.config import DataConfig
 from ...data.reading import open_bytes, read_lines
+from ...system.errors import DataError
+from .messages import Message, looks_like_message, parse_message
 
 Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
@@ -13,32 +19,75 @@ BYTE_ORDER_MARK = "\ufeff"
 _LINE_END = re.compile(r"([ \t]*\r?\n[ \t]*)")
 
 
+@dataclass(frozen=True)
+class _Field:
+    """A place for a translation.
+
+    Attributes:
+        whole: Makes the translation of the place of those of its texts; None if they do not fit.
+    """
+
+    texts: range
+    whole: Callable[[Sequence[str]], str | None]
+    put: Put
+
+
 class Fields:
     """Texts of a document, line by line: white space and line ends stay as they are.
 
     Attributes:
         texts: The texts to translate, in order.
+        language: The code of the target language, empty if it is not known. Messages in ICU's format get its plural
+            forms.
+        unread: Places whose text looks like a message in ICU's format and is none: they are left.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self._fields: list[tuple[list[str | int], Put]] = []
+        self.language = ""
+        self.unread = 0
+        self._messages: list[tuple[int, Message]] = []
+        self._fields: list[_Field] = []
 
     def __len__(self) -> int:
         return len(self._fields)
 
     def add(self, text: str, put: Put) -> None:
         """Adds a text, with its line ends; `put` is called with its translation, once there is one."""
-        parts: list[str | int] = []
-        for piece in _LINE_END.split(text):
-            inner = piece.strip()
-            if not inner:
-                parts.append(piece)
-                continue
-            before, _, after = piece.partition(inner)
-            parts += [before, len(self.texts), after]
-            self.texts.append(inner)
-        self._fields.append((parts, put))
+        if looks_like_message(text):
+            message = parse_message(text)
+            if message is None:
+                self.unread += 1
+                return
+            self._messages.append((len(self.texts), message))
+            self._add(message.texts, lambda translations: message.filled(translations, self.language), put)
+            return
+        pieces = _LINE_END.split(text)
+        inner = [piece.strip() for piece in pieces]
+
+        def whole(translations: Sequence[str]) -> str | None:
+            left = iter(translations)
+            return "".join(
+                piece.replace(words, next(left), 1) if words else piece
+                for piece, words in zip(pieces, inner, strict=True)
+            )
+
+        self._add([words for words in inner if words], whole, put)
+
+    def _add(self, texts: Sequence[str], whole: Callable[[Sequence[str]], str | None], put: Put) -> None:
+        first = len(self.texts)
+        self.texts += texts
+        self._fields.append(_Field(range(first, len(self.texts)), whole, put))
+
+    def shorter(self, translations: Sequence[str]) -> dict[int, tuple[str, str, str]]:
+        """Texts of messages whose arguments did not come through, by their places: what to translate instead, between
+        what stays around it."""
+        return {
+            first + place: found
+            for first, message in self._messages
+            for place in range(len(message.texts))
+            if (found := message.shorter(place, translations[first + place])) is not None
+        }
 
     def fill(self, translations: Sequence[str]) -> int:
         """Puts a translation of each text in its place; an empty one leaves the place as it was.
@@ -47,10 +96,10 @@ class Fields:
             How many places were left.
         """
         left = 0
-        for parts, put in self._fields:
-            pieces = [translations[part] if isinstance(part, int) else part for part in parts]
-            whole = all(pieces[i] for i, part in enumerate(parts) if isinstance(part, int))
-            left += not (whole and put("".join(pieces)))
+        for field in self._fields:
+            parts = [translations[place] for place in field.texts]
+            whole = field.whole(parts) if all(parts) else None
+            left += whole is None or not field.put(whole)
         return left
 
 
@@ -66,37 +115,47 @@ class Document(Protocol):
 
 
 class RawDocument:
-    """Pieces of a file in UTF-8, each with its line end; a byte-order mark stays in the first one.
+    """Pieces of a file of text, each with its line end; a byte-order mark stays in the first one.
 
-    A piece that is not filled is written as it was read, to the byte.
+    A piece that is not filled is written as it was read, to the byte, and one that is in the encoding of the file.
 
     Raises:
-        DataError: The file cannot be read, or is not UTF-8.
+        DataError: The file cannot be read, or not be written as it was.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, config: DataConfig) -> None:
         self.fields = Fields()
-        self._pieces = _lines(path)
+        for _ in read_lines(path, encoding=config.encoding):
+            pass  # an error names what is wrong with the file, and where
+        with open_bytes(path, text=False) as file:
+            content = file.read()
+        self._encoding = encoding_of(content[:4], config.encoding)
+        text = content.decode(self._encoding)
+        if text.encode(self._encoding) != content:
+            raise DataError(f"{path} cannot be written in {self._encoding} as it was; convert it to UTF-8")
+        lines = text.split("\n")
+        self._pieces = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
 
-    def _replace(self, place: int, content: str) -> None:
-        """Puts content in the place of a piece, between its byte-order mark and its line end, if it has them."""
-        old = self._pieces[place]
-        mark = BYTE_ORDER_MARK if old.startswith(BYTE_ORDER_MARK) else ""
-        self._pieces[place] = mark + content + line_end(old)
+    def _replace(self, first: int, last: int, content: str) -> bool:
+        """Puts content in the place of pieces, between a byte-order mark and the line end of the last, if it has one.
+
+        Returns:
+            False if the encoding of the file has not all its characters; nothing is then replaced.
+        """
+        try:
+            codecs.encode(content, self._encoding)
+        except UnicodeEncodeError:
+            return False
+        mark = BYTE_ORDER_MARK if self._pieces[first].startswith(BYTE_ORDER_MARK) else ""
+        end = line_end(self._pieces[last - 1])
+        self._pieces[first:last] = [mark + content + end, *[""] * (last - first - 1)]
+        return True
 
     def save(self, stream: IO[bytes]) -> None:
-        """Writes the file in UTF-8."""
-        stream.writelines(piece.encode() for piece in self._pieces)
-
-
-def _lines(path: Path) -> list[str]:
-    for _ in read_lines(path):
-        pass  # an error names what is wrong with the file, and where
-    with open_bytes(path) as file:
-        lines = file.read().decode("utf-8").split("\n")
-    return [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
+        """Writes the file in the encoding that it had."""
+        stream.write("".join(self._pieces).encode(self._encoding))
 
 
 def line_end(line: str) -> str:
     """The line feed of a line, and a carriage return before it; the last line of a file may have none."""
-    return line[len(line.rstrip("\r\n")) :]
+    return "\r\n" if line.endswith("\r\n") else line[len(line.removesuffix("\n")) :]

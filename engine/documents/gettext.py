@@ -20,6 +20,7 @@ class PoDocument:
         self._file.metadata["Content-Type"] = "text/plain; charset=UTF-8"
         self._file.encoding = "utf-8"
         self.fields = Fields()
+        self.fields.language = self._file.metadata.get("Language", "")
         count = re.match(r"\s*nplurals\s*=\s*(\d+)", self._file.metadata.get("Plural-Forms", ""))
         without_forms = 0
         current = [message for message in self._file if not message.obsolete]

@@ -10,6 +10,7 @@ from itertools import chain, count
 from typing import Any
 
 from ...data.formats.xml import local_name
+from .messages import looks_like_message
 
 
 class Inline:
@@ -44,10 +45,13 @@ class Inline:
         """Replaces the content of the element `target` by a translation of `self.text`.
 
         Returns:
-            False if a tag is missing, comes twice, or tags are not nested; the element is then unchanged.
+            False if a tag is missing, comes twice, or tags are not nested; the element is then unchanged. In a message
+            of ICU's format a tag comes as often as there are branches with it.
         """
-        tags, expected = self._tag.findall(text), self._tag.findall(self.text)
-        if sorted(tags) != sorted(expected):
+        tags, expected = sorted(self._tag.findall(text)), sorted(self._tag.findall(self.text))
+        if looks_like_message(self.text):
+            tags, expected = sorted({*tags}), sorted({*expected})
+        if tags != expected:
             return False
         root: list[Any] = [None, "", []]  # element to copy, text, children with their tails
         stack = [root]

@@ -4,59 +4,116 @@ The formats have no mark for a translation that nobody has reviewed.
 """
 
 import re
-import textwrap
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from ...data.config import DataConfig
+from ...data.formats import suffix_of
 from ...data.sentences import join_texts
 from ...system.errors import DataError
-from .document import RawDocument, line_end
+from .document import BYTE_ORDER_MARK, RawDocument, line_end
 
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
+_CODE = re.compile(r"<[^<>]*>|\{[^{}]*\}")
+"""A tag such as `<i>` and `<v Mary Ann>`, or a code such as `{\\an8}`: it has no width, and no line end inside."""
+_FRAME = re.compile(
+    r"(?P<before>\{\\[^{}]*\}\s*)(?P<rest>.*)"
+    r"|(?P<opens><(?P<name>\w+)[^<>]*>)(?P<inner>.*)(?P<closes></(?P=name)>)"
+)
+"""The position of a text, or a tag around all of it: it is translated without them."""
+_DASHES = ("-", "–", "—")
 
 
 class SubtitleDocument(RawDocument):
-    """Translates every cue. The lines of a cue are one text, unless each line has another speaker (`- Yes.`)."""
+    """Translates every cue. The lines of a cue are one text, unless each line has another speaker (`- Yes.`).
+
+    In SRT a blank line inside a cue parts two texts of it. In WebVTT it ends the cue; a text behind it belongs to none,
+    which is said, if it is no comment (`NOTE`), style or region.
+    """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        del config
-        super().__init__(path)
-        lines = [line.strip() for line in self._pieces]
+        super().__init__(path, config)
+        lines = [line.removeprefix(BYTE_ORDER_MARK).strip() for line in self._pieces]
         times = [number for number, line in enumerate(lines) if _TIME.fullmatch(line)]
-        for time, following in pairwise([*times, len(lines)]):
-            self._add(lines, time + 1, following)
         if not times:
             raise DataError(f"{path} has no cue: no line such as 00:00:01,000 --> 00:00:02,500")
+        outside, is_vtt = 0, suffix_of(path) == ".vtt"
+        for time, following in pairwise([*times, len(lines)]):
+            blocks = _blocks(lines, time + 1, following)
+            if following < len(lines) and blocks and blocks[-1][1] == following:  # what is right before the next time
+                blocks = _without_name(lines, blocks, named=is_vtt and blocks[-1][0] > time + 1)
+            if is_vtt:
+                spoken = [block for block in blocks if block[0] == time + 1]
+                others = [lines[first] for first, _ in blocks if first > time + 1]
+                outside += sum(not re.match(r"NOTE\b|STYLE$|REGION$", line) for line in others)
+                blocks = spoken
+            for first, last in blocks:
+                self._add(lines, first, last)
         self.remark = f"{path}: {len(times):,} cues"
+        if outside:
+            self.remark += f"; {outside:,} texts behind a blank line are in no cue, and stay as they are"
 
-    def _add(self, lines: list[str], first: int, end: int) -> None:
-        """Adds the text of a cue: from line `first` to a blank one, or to the number of the next cue.
-
-        `end` is the line of the next cue's times, or the end of the file.
-        """
-        last = first
-        while last < end and lines[last]:
-            last += 1
-        if last == end < len(lines) and last > first and lines[last - 1].isdecimal():  # no blank line in between
-            last -= 1
+    def _add(self, lines: list[str], first: int, last: int) -> None:
+        """Adds the text in lines, of which none is blank."""
         spoken = lines[first:last]
-        if len(spoken) > 1 and all(line.startswith(("-", "–", "—")) for line in spoken):
+        if len(spoken) > 1 and all(line.startswith(_DASHES) for line in spoken):
             for number, line in enumerate(spoken, start=first):
                 self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
-        elif spoken:
+        else:
             self._add_lines(first, last, "", join_texts(spoken))
 
     def _add_lines(self, first: int, last: int, before: str, text: str) -> None:
-        self.fields.add(text, lambda translation: self._put(first, last, before + translation))
+        after = ""
+        while (frame := _FRAME.fullmatch(text)) is not None:
+            if frame["before"]:
+                before, text = before + frame["before"], frame["rest"]
+            elif f"<{frame['name']}" in frame["inner"]:  # two of them, or one in another
+                break
+            else:
+                before, text, after = before + frame["opens"], frame["inner"], frame["closes"] + after
+        if text:
+            self.fields.add(text, lambda words: self._put(first, last, before + words + after))
 
     def _put(self, first: int, last: int, text: str) -> bool:
-        """Replaces lines by a text, in about equally long lines."""
-        count, end = last - first, line_end(self._pieces[first])
-        width = max(-(-len(text) // count), max(map(len, text.split()), default=1))
-        lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        while len(lines) > count:
+        """Replaces lines by a text, in at most as many and about equally long lines."""
+        end = line_end(self._pieces[first])
+        width = max(-(-_width(text) // (last - first)), 1)
+        while len(lines := _wrapped(text, width)) > last - first:
             width += 1
-            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        self._pieces[first:last] = [*(line + end for line in lines), *[""] * (count - len(lines))]
-        return True
+        return self._replace(first, last, end.join(lines))
+
+
+def _blocks(lines: list[str], first: int, end: int) -> list[tuple[int, int]]:
+    """The first line of each run of lines with text, and the one behind its last."""
+    runs = [list(run) for text, run in groupby(range(first, end), lambda number: bool(lines[number])) if text]
+    return [(run[0], run[-1] + 1) for run in runs]
+
+
+def _without_name(lines: list[str], blocks: list[tuple[int, int]], *, named: bool) -> list[tuple[int, int]]:
+    """The same runs without the number or name of the next cue, which is the last line.
+
+    Args:
+        named: A line alone is a name, whatever it is; else a number is one.
+    """
+    first, last = blocks[-1]
+    if not (lines[last - 1].isdecimal() or (named and last - first == 1)):
+        return blocks
+    return [*blocks[:-1], *([(first, last - 1)] if last - 1 > first else [])]
+
+
+def _width(text: str) -> int:
+    """How many characters are seen."""
+    return len(_CODE.sub("", text))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of a width, or wider where a word is; codes stay whole, and touch what they touch."""
+    whole = _CODE.sub(lambda code: code[0].replace(" ", "\0"), text)
+    lines: list[str] = []
+    for word in whole.split():
+        word = word.replace("\0", " ")
+        if lines and _width(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines or [""]

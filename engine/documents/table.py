@@ -1,22 +1,21 @@
 """Tables in TSV, CSV and JSON Lines: one column is translated into another, where that is empty or missing.
 
-`formats.columns` chooses the two columns, as for a table that is read; that of the target may be new. Rows that are not
-filled are written as they were read, to the byte. The formats have no mark for a translation that nobody has reviewed.
+`formats.columns` chooses the two columns, as for a table that is read; that of the target may be new. Of a row that is
+filled the target's field alone is written anew, all else as it was read, to the byte. The formats have no mark for a
+translation that nobody has reviewed.
 """
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ...data.config import DataConfig
 from ...data.formats.columns import Layout, Row, inside_translation, is_blank, new_name, pick_columns
 from ...data.formats.tables import csv_layout, csv_rows, json_record, tsv_layout, tsv_rows
 from ...system.errors import DataError
-from .document import BYTE_ORDER_MARK, Fields, RawDocument
+from .document import BYTE_ORDER_MARK, Fields, RawDocument, line_end
 
 
 class _RowsDocument(RawDocument):
@@ -25,22 +24,14 @@ class _RowsDocument(RawDocument):
     Args:
         numbered: The rows, which may span lines.
         layout: The places of the two columns. That of the target may be behind the last, and is then named by `config`.
-        written: Makes a line, without its end, of a row.
 
     Raises:
         DataError: The file cannot be read, or no row has the source.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        numbered: Iterable[Row],
-        layout: Layout,
-        config: DataConfig,
-        written: Callable[[list[str]], str],
-    ) -> None:
-        super().__init__(path)
-        self._tgt, self._written = layout.tgt, written
+    def __init__(self, path: Path, numbered: Iterable[Row], layout: Layout, config: DataConfig) -> None:
+        super().__init__(path, config)
+        self._tgt, self._delimiter = layout.tgt, layout.delimiter
         begins, rows = [], []
         for line, row in numbered:
             begins.append(line - 1)
@@ -48,34 +39,42 @@ class _RowsDocument(RawDocument):
         begins[:1] = [0] if begins else []
         self._pieces = ["".join(self._pieces[begin:end]) for begin, end in pairwise([*begins, len(self._pieces)])]
         filled = [place for place, row in enumerate(rows) if row]
-        if layout.has_header:
-            header = filled.pop(0)
-            if layout.tgt == len(layout.names):
-                self._put(header, rows[header], new_name(layout.names[layout.src], config))
+        header = filled.pop(0) if layout.has_header else None
         with_source = [place for place in filled if not is_blank(_cell(rows[place], layout.src))]
-        if not with_source:
+        if filled and not with_source:
             raise DataError(
                 f"{path}: no row has a text in column {layout.src + 1}; name the columns: --src-column, --tgt-column"
             )
         for place in with_source:
             row = rows[place]
             if is_blank(_cell(row, layout.tgt)):
-                self.fields.add(row[layout.src], lambda text, place=place, row=row: self._put(place, row, text))
+                self.fields.add(row[layout.src], lambda text, place=place: self._put(place, text))
+        if header is not None and layout.tgt == len(layout.names) and len(self.fields):
+            self._put(header, new_name(layout.names[layout.src], config))
         self.remark = f"{layout.describe(path)}\n{_counted(path, self.fields, len(filled))}"
 
-    def _put(self, place: int, row: list[str], text: str) -> bool:
-        row.extend([""] * (self._tgt + 1 - len(row)))
-        row[self._tgt] = text
-        self._replace(place, self._written(row))
-        return True
+    def _put(self, place: int, text: str) -> bool:
+        piece = self._pieces[place].removeprefix(BYTE_ORDER_MARK)
+        fields = self._split(piece.removesuffix(line_end(piece)))
+        fields += [""] * (self._tgt + 1 - len(fields))
+        fields[self._tgt] = self._written(text.replace("\n", line_end(piece) or "\n"), fields)
+        return self._replace(place, place + 1, self._delimiter.join(fields))
+
+    def _split(self, line: str) -> list[str]:
+        """The fields of a row as they are written."""
+        return line.split(self._delimiter)
+
+    def _written(self, text: str, fields: list[str]) -> str:
+        """A text as a field beside others that are written so."""
+        del fields
+        return text
 
 
 class TsvDocument(_RowsDocument):
     """Lines of fields between tabs."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        layout = tsv_layout(path, config, fills=True)
-        super().__init__(path, tsv_rows(path, config), layout, config, "\t".join)
+        super().__init__(path, tsv_rows(path, config), tsv_layout(path, config, fills=True), config)
 
 
 class CsvDocument(_RowsDocument):
@@ -83,21 +82,34 @@ class CsvDocument(_RowsDocument):
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         layout = csv_layout(path, config, fills=True)
-        rows = csv_rows(path, config, layout.delimiter)
-        self._delimiter = layout.delimiter
-        super().__init__(path, rows, layout, config, self._line)
+        other = f"[^{re.escape(layout.delimiter)}]*"
+        self._field = re.compile(rf'\s*"(?:[^"]|"")*"{other}|{other}')
+        super().__init__(path, csv_rows(path, config, layout.delimiter), layout, config)
 
-    def _line(self, row: list[str]) -> str:
-        line = io.StringIO()
-        csv.writer(line, delimiter=self._delimiter, lineterminator="\r\n").writerow(row)
-        return line.getvalue().removesuffix("\r\n")
+    def _split(self, line: str) -> list[str]:
+        fields, place = list[str](), 0
+        while place <= len(line):
+            found = self._field.match(line, place)
+            assert found is not None  # a field may be empty
+            fields.append(found[0])
+            place = found.end() + len(self._delimiter)
+        return fields
+
+    def _written(self, text: str, fields: list[str]) -> str:
+        """Between quotes where it must be, where the empty field was, and where all others are."""
+        others = [field.strip() for place, field in enumerate(fields) if place != self._tgt and field.strip()]
+        old = fields[self._tgt].strip()
+        quoted = old.startswith('"') if old else bool(others) and all(field.startswith('"') for field in others)
+        if quoted or any(sign in text for sign in (self._delimiter, '"', "\r", "\n")) or text != text.strip():
+            return '"' + text.replace('"', '""') + '"'
+        return text
 
 
 class JsonlDocument(RawDocument):
     """Objects, one on each line."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        super().__init__(path)
+        super().__init__(path, config)
         places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
         texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
         rows = [json_record(place, text) for place, text in zip(places, texts, strict=True)]
@@ -111,18 +123,54 @@ class JsonlDocument(RawDocument):
             if src not in inner:
                 raise DataError(f"{places[number]}: no {src}, which the rows before have")
             if isinstance(inner[src], str) and not is_blank(inner[src]) and is_blank(str(inner.get(tgt) or "")):
-                put = (number, row, inner, tgt)
-                self.fields.add(inner[src], lambda text, put=put: self._put(*put, text))
+                path_to = [tgt] if inner is row else ["translation", tgt]
+                self.fields.add(inner[src], lambda text, put=(number, path_to): self._put(*put, text))
         taken = "" if names is None else f"{path}: source in {names[0]!r}, target in {names[1]!r}\n"
         self.remark = taken + _counted(path, self.fields, sum(row is not None for row in rows))
 
-    def _put(self, place: int, row: dict[str, Any], inner: dict[str, Any], tgt: str, text: str) -> bool:
-        inner[tgt] = text
-        written = json.dumps(row, ensure_ascii=False)
-        if any("\ud800" <= character <= "\udfff" for character in written):  # half a character, which UTF-8 has not
-            written = json.dumps(row)
-        self._replace(place, written)
-        return True
+    def _put(self, place: int, keys: list[str], text: str) -> bool:
+        piece = self._pieces[place].removeprefix(BYTE_ORDER_MARK)
+        line = piece.removesuffix(line_end(piece))
+        ascii_only = "\\u" in line and line.isascii()
+        return self._replace(place, place + 1, with_value(line, keys, json.dumps(text, ensure_ascii=ascii_only)))
+
+
+def with_value(line: str, keys: list[str], value: str) -> str:
+    """An object as it is written, with a value, written so too, below keys one inside the other; the last may be new.
+
+    Where a key comes twice, the last one counts, as it does when JSON is read.
+    """
+    decode, white = json.JSONDecoder(strict=False).raw_decode, re.compile(r"\s*")
+
+    def skip(place: int) -> int:
+        found = white.match(line, place)
+        assert found is not None
+        return found.end()
+
+    begin, end = skip(0), len(line)
+    for depth, key in enumerate(keys):
+        members: dict[str, tuple[int, int]] = {}
+        colon, comma, place = ": ", ", ", begin + 1
+        while line[place := skip(place)] != "}":
+            start = place
+            if members:  # behind a comma
+                start = place = skip(place + 1)
+            name, after = decode(line, place)
+            value_begin = skip(skip(after) + 1)
+            place = decode(line, value_begin)[1]
+            if members:
+                last = max(end for _, end in members.values())
+                comma = line[last:start]
+            colon = line[after:value_begin]
+            members[name] = value_begin, place
+        if key in members:
+            begin, end = members[key]
+            continue
+        assert depth == len(keys) - 1  # it was found when the object was read
+        last = max((end for _, end in members.values()), default=begin + 1)
+        added = f"{json.dumps(key, ensure_ascii=line.isascii())}{colon}{value}"
+        return line[:last] + (comma if members else "") + added + line[last:]
+    return line[:begin] + value + line[end:]
 
 
 def _names(place: str, names: list[str], config: DataConfig) -> tuple[str, str]:

@@ -30,6 +30,8 @@ class XliffDocument:
             raise DataError(f"{path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
         refuse_other_languages(path, units, config)
         _name_language(path, root, config)
+        named = [root.get("trgLang"), *(file.get("target-language") for file in root.iter("{*}file"))]
+        self.fields.language = next(filter(None, named), "")
         parts = [part for unit in units if _is_translatable(unit) for part in children(unit, "segment") or [unit]]
         for part in parts:
             if children(part, "source") and part.get("approved") != "yes":

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ...data.cleaning import clean
 from ...data.config import DataConfig
-from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec
-from ...data.formats import refuse_known_format, suffix_of
-from ...data.formats.text import open_two_files
+from ...data.corpus import Corpus, Pair, dev_corpus, join_corpora, open_corpus, open_spec, whole
+from ...data.formats import suffix_of
+from ...data.formats.refused import refuse_known_format
+from ...data.formats.text import TEST_SETS, open_two_files
 from ...data.holdout import hold_out
 from ...system.errors import DataError, TfmError, UsageError
 from ...system.reporter import Console
@@ -46,7 +47,8 @@ def read_test_set(
     each line. The lines of a `.tsv` are references with tabs between them. What is blank is no reference.
 
     Args:
-        run: Columns and languages of its training data are those of `data`, as far as `sides` does not name them.
+        run: Columns and languages of its training data are those of `data`, as far as `sides` does not name them. Its
+            encoding is not: a test set may be in another.
         sources_count: Whether an entry needs a source.
 
     Raises:
@@ -55,13 +57,13 @@ def read_test_set(
     """
     directory = None if run is None else RunDirectory(run)
     config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
-    config = replace(config, **sides)
+    config = replace(config, **{"encoding": "", **sides})
     if data and not (src or tgt):
-        corpus = join_corpora([open_spec(spec, config, "test") for spec in data])
+        corpus = whole(join_corpora([open_spec(spec, config, "test") for spec in data]), config)
         entries = [(source, [reference]) for source, reference in _said(corpus, console).pairs()]
     elif tgt and (src or not sources_count) and not data:
         groups = _groups(src, tgt)
-        entries = [entry for group in groups for entry in _entries(*group, config.bad_lines == "skip", console)]
+        entries = [entry for group in groups for entry in _entries(*group, config, console)]
     else:
         raise UsageError("give a test set: --src and --tgt, or --data")
     texts = [(source, [text for text in texts if clean(text)]) for source, texts in entries]
@@ -92,12 +94,12 @@ def _groups(src: list[Path], tgt: list[Path]) -> list[tuple[Path, list[Path]]]:
     return [((src or tgt)[0], tgt)]
 
 
-def _entries(src: Path, tgt: list[Path], skip_bad: bool, console: Console) -> Iterator[tuple[str, list[str]]]:
+def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -> Iterator[tuple[str, list[str]]]:
     """Each line of a file, and what stands in this line of the files of references."""
     tables = {path for path in tgt if suffix_of(path) == ".tsv"}
     for path in {src, *tgt} - tables:
-        refuse_known_format(path, "it holds both sides; give it to --data")
-    corpora = [_said(open_two_files(src, one, skip_bad=skip_bad), console) for one in tgt]
+        refuse_known_format(path, "it holds both sides; give it to --data", but=TEST_SETS)
+    corpora = [_said(open_two_files(src, one, config), console) for one in tgt]
     for lines in zip(*(corpus.pairs() for corpus in corpora), strict=True):
         texts = zip(tgt, (text for _, text in lines), strict=True)
         cells = (text.split("\t") if path in tables else [text] for path, text in texts)

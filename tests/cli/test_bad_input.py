@@ -18,7 +18,7 @@ def latin1(folder: Path) -> None:
 
 
 def utf16(folder: Path) -> None:
-    (folder / "train.en").write_bytes("one two\n".encode("utf-16"))
+    (folder / "train.en").write_bytes("one two\n".encode("utf-16-le"))
 
 
 def misspelt_config(folder: Path) -> None:
@@ -34,8 +34,8 @@ CASES: list[tuple[str, Spoil, list[str], int, str]] = [
     ("missing file", lambda d: (d / "train.de").unlink(), FILES, 3, "cannot read train.de: no such file"),
     ("directory", lambda d: ((d / "train.de").unlink(), (d / "train.de").mkdir()), FILES, 3, "Is a directory"),
     ("unequal line counts", one_line_more, FILES, 3, "train.en has 180 lines and train.de 181"),
-    ("invalid UTF-8", latin1, FILES, 3, "train.de:2 byte 3: invalid UTF-8"),
-    ("UTF-16", utf16, FILES, 3, "iconv -f utf-16"),
+    ("invalid UTF-8", latin1, FILES, 3, "or drop such pairs: --set data.bad_lines=skip"),
+    ("UTF-16", utf16, FILES, 3, "--encoding utf-16-le"),
     ("empty corpus", lambda d: [write_lines(d / f"train.{s}", [""] * 9) for s in ("en", "de")], FILES, 3, "no usable"),
     ("empty file", lambda d: [(d / f"train.{s}").write_bytes(b"") for s in ("en", "de")], FILES, 3, "no usable"),
     ("unknown key", lambda d: None, [*FILES, "--set", "training.learing_rate=1"], 2, "did you mean 'learning_rate'?"),

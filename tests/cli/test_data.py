@@ -1,6 +1,7 @@
 """`tfm data`: what is wrong with a corpus, said, written down and left out."""
 
 import json
+import shlex
 from pathlib import Path
 
 from helpers.command import Tfm, error_of, write_lines
@@ -46,3 +47,27 @@ def test_a_validation_set_with_its_sides_swapped_is_noticed(tfm: Tfm, corpus: Pa
     assert error_of(done).count("the sides of the validation set seem to be swapped") == 1
     assert "swapped" not in error_of(tfm("data", *FILES, "--dev-src", "dev.en", "--dev-tgt", "dev.de"))
     assert (corpus / "dev.en").exists()
+
+
+def test_files_are_named_without_a_flag_and_a_command_is_offered_where_columns_are_not_clear(
+    tfm: Tfm, tmp_path: Path
+) -> None:
+    (tmp_path / "a b.csv").write_text("Domain,English,German\nShop,the cat sleeps,die Katze\n", encoding="utf-8")
+    refused = tfm("data", "a b.csv", "--src-column", "en", "--json")
+    assert refused.returncode == 3
+    offered = error_of(refused).partition(", such as: tfm ")[2].strip()
+    assert offered == "data --src-column 2 --tgt-column 3 'a b.csv' --json"
+    done = tfm(*shlex.split(offered))
+    assert done.returncode == 0 and json.loads(done.stdout)["pairs"] == 1, error_of(done)
+    several = tfm("data", "--data", "a b.csv", "a b.csv", "--src-column", 2, "--tgt-column", 3, "--json")
+    assert json.loads(several.stdout)["pairs"] == 2
+
+
+def test_a_folder_with_a_file_that_fails_is_audited_and_ends_in_3(tfm: Tfm, tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "a.tsv").write_text("the cat\tdie Katze\n", encoding="utf-8")
+    (tmp_path / "f" / "b.tsv").write_text("no tab\n", encoding="utf-8")
+    done = tfm("data", "f")
+    assert done.returncode == 3 and "f: 1 pairs" in done.stdout.decode()
+    assert "f/a.tsv: 1 pairs" in error_of(done) and "f/b.tsv:1: no tab" in error_of(done)
+    assert tfm("train", "f").returncode == 3

@@ -23,7 +23,7 @@ from tfm.system.errors import UsageError
 
 NAME_NO_FILE = {
     *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column"),
-    *("src_language", "tgt_language", "prefix", "metric", "format_", "quantization", "type_", "show"),
+    *("src_language", "tgt_language", "encoding", "prefix", "metric", "format_", "quantization", "type_", "show"),
     *("max_time", "finish_in", "set_"),
 }
 """Parameters that are words. What `set_` names is checked with the settings."""
@@ -31,14 +31,15 @@ HELD = b"what is not to be lost\n"
 
 
 def parameters() -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
-    """Command, name of the parameter, its flag, and its annotation: the type, then the rest."""
+    """Command, name of the parameter, its flag if it is none by its place, and its annotation: type, then the rest."""
     for command in COMMANDS:
         for name, parameter in signature(command_function(command)).parameters.items():
             kind, *rest = get_args(parameter.annotation)
             option = next(one for one in rest if isinstance(one, typer.models.ParameterInfo))
             names = [option.default, *(option.param_decls or ())]
             flags = [one for one in names if isinstance(one, str) and one.startswith("--")]
-            yield command, name, flags[0] if flags else "--" + name.replace("_", "-"), (kind, *rest)
+            flag = "" if isinstance(option, typer.models.ArgumentInfo) else "--" + name.replace("_", "-")
+            yield command, name, flags[0] if flags else flag, (kind, *rest)
 
 
 def test_every_option_that_is_no_number_says_what_it_names() -> None:
@@ -76,6 +77,7 @@ def _in_run(folder: Path, name: str) -> tuple[str, Path]:
 
 READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
     guard.READS_FILE: [lambda folder, name: (str(folder / name), folder / name)],
+    guard.READS_FILE_OR_FOLDER: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_SPEC: [
         lambda folder, name: (str(folder / name), folder / name),
         lambda folder, name: (f"{folder / name}=3", folder / name),
@@ -126,6 +128,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Path | None]]] = {
 """What a file is called that an option would overwrite, and the value of the option then."""
 WRITTEN = {
     guard.WRITES_FILE: ["WRITES_FILE", "its unfinished file"],
+    guard.WRITES_AS_READ: ["WRITES_FILE", "its unfinished file"],
     WRITES_ATTENTION: ["WRITES_ATTENTION", "its unfinished file", "its pictures"],
     guard.WRITES_FOLDER: ["WRITES_FOLDER"],
     guard.WRITES_RUN: ["WRITES_RUN", "a log of it", "what is removed from it"],
@@ -170,7 +173,7 @@ def test_no_input_is_an_output(tmp_path: Path, command: str, way: Callable[[Path
                 held.write_bytes(HELD)
                 output = value_for(way(held, place))
                 before = _content(tmp_path)
-                line = [command, *TEXT.get(command, []), reading, value, writing, str(output)]
+                line = [command, *TEXT.get(command, []), *filter(None, [reading]), value, writing, str(output)]
                 with pytest.raises(UsageError, match=f"^{writing} .* would overwrite .*; name another {writing}$"):
                     app(line, standalone_mode=False)
                 assert _content(tmp_path) == before

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data import reading
-from tfm.data.reading import count_controls, iter_raw_lines, read_lines
+from tfm.data.reading import UndecodableText, count_controls, count_lines, iter_raw_lines, read_lines, survey
 from tfm.system.errors import DataError
 
 COMPRESSORS = {
@@ -109,7 +109,7 @@ def test_a_stray_cr_is_no_line_end(write: Write) -> None:
 
 def test_invalid_utf8_names_file_line_and_byte(write: Write) -> None:
     path = write("a.de", b"gut\n" + "Tür ".encode() + b"T\xfcr\n")
-    with pytest.raises(DataError, match=r"a\.de:2 byte 7: invalid UTF-8 \(1 line in all\);.*iconv.*bad_lines=skip"):
+    with pytest.raises(UndecodableText, match=r"a\.de:2 byte 7: invalid UTF-8 \(1 line in all\);.*--encoding "):
         list(read_lines(path))
 
 
@@ -148,27 +148,44 @@ def test_bad_lines_are_skipped_in_place(write: Write, bad: bytes) -> None:
     assert list(read_lines(path, skip_bad=True)) == ["one", None, "three"]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "named"),
-    [
-        ("utf-16", "utf-16"),
-        ("utf-16-le", "utf-16le"),
-        ("utf-16-be", "utf-16be"),
-        ("utf-32", "utf-32"),
-        ("utf-32-le", "utf-32le"),
-        ("utf-32-be", "utf-32be"),
-    ],
-)
-def test_utf16_is_named_with_its_cure(write: Write, encoding: str, named: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+def test_a_byte_order_mark_says_the_encoding(write: Write, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    lines = ["eine Zeile", "", "\u0a0a\u0d0a, deren Bytes wie Zeilenenden aussehen", "Ende \U0001f600"]
+    path = write("a.txt", pack("\n".join(lines).encode(encoding)))
+    assert list(read_lines(path)) == list(read_lines(path, encoding="cp1252")) == lines
+    assert count_lines(path) == survey(path).lines == len(lines)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_without_a_mark_it_is_to_be_named(write: Write, encoding: str) -> None:
     path = write("a.txt", "eine Zeile\nnoch eine\n".encode(encoding))
-    with pytest.raises(DataError, match=rf"UTF-\d\d.*iconv -f {named} -t utf-8"):
+    with pytest.raises(DataError, match=rf"looks like UTF-\d\d without a byte-order mark.*--encoding {encoding}"):
         list(read_lines(path))
+    assert list(read_lines(path, encoding=encoding)) == ["eine Zeile", "noch eine"]
 
 
-@pytest.mark.parametrize(("text", "named"), [(b"f\xfcr", "cp1252"), (b"\x84f\xfcr\x93", "cp1252"), (b"\x81", "latin1")])
-def test_the_likely_encoding_of_western_europe_is_named(write: Write, text: bytes, named: str) -> None:
-    with pytest.raises(DataError, match=rf"a\.txt:2 byte \d: invalid UTF-8 .*; convert the file \(iconv -f {named} "):
-        list(read_lines(write("a.txt", b"one\n" + text + b"\n")))
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8_r", "shift_jis", "gb18030", "euc_kr", "utf-16-le", "iso2022_jp"])
+def test_a_named_encoding_is_read_as_python_reads_it(write: Write, encoding: str) -> None:
+    characters = "Жёлтый дом 日本語のテキスト 한국어 ~\\|\n" * 9_000
+    text = "".join(character for character in characters if _has(character, encoding))
+    path = write("a.txt", text.encode(encoding))
+    assert list(read_lines(path, encoding=encoding)) == text.removesuffix("\n").split("\n")
+    assert count_lines(path, encoding) == text.count("\n")
+
+
+def _has(character: str, encoding: str) -> bool:
+    try:
+        return character.encode(encoding).decode(encoding) == character
+    except UnicodeError:
+        return False
+
+
+def test_what_is_not_in_the_named_encoding_is_said_or_skipped(write: Write) -> None:
+    path = write("a.txt", "один\nдва\n".encode("cp1251") + b"\x98\n")
+    with pytest.raises(UndecodableText, match=r"a\.txt:3: invalid cp1251 \(1 line in all\); name another --encoding"):
+        list(read_lines(path, encoding="cp1251"))
+    assert list(read_lines(path, encoding="cp1251", skip_bad=True)) == ["один", "два", None]
 
 
 @pytest.mark.parametrize(

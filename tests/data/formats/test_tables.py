@@ -10,7 +10,7 @@ from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
-from tfm.data.formats.columns import DELIMITERS
+from tfm.data.formats.columns import DELIMITERS, UnclearColumns
 from tfm.system.errors import DataError, UsageError
 
 NAMED = "id\ten\tfr\n1\ta cat\tun chat\n2\ta dog\t\n3\tbread\tdu pain\n"
@@ -220,3 +220,41 @@ def test_the_columns_of_jsonl_are_picked_once(tmp_path: Path) -> None:
     path.write_text('{"en": "dog", "de": "Hund"}\n{"en": "cat", "fr": "chat"}\n')
     with pytest.raises(DataError, match="no en and de, which the rows before have"):
         list(open_spec(str(path), DataConfig()).pairs())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"translation": {"de": "eins", "en": "one"}}\n\n{"translation": {"de": "zwei", "en": "two"}}\n',
+        '[{"translation": {"de": "eins", "en": "one"}}, {"translation": {"de": "zwei", "en": "two"}}]',
+        '\n [\n  {"de": "eins", "en": "one"},\n  {"en": "two",\n   "de": "zwei"}\n]\n',
+    ],
+)
+def test_a_json_has_an_object_in_a_line_or_an_array(write: Write, content: str) -> None:
+    path = write("a.json", content)
+    assert [pair for pair in pairs_of(path, DataConfig(src_column="de", tgt_column="en")) if any(pair)] == [
+        ("eins", "one"),
+        ("zwei", "two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ['{\n  "title": "x"\n}', "[1, 2]", '["a", {"src": "x", "tgt": "y"}]', "[", '{"src": "a"', "text"]
+)
+def test_a_json_without_pairs_is_told(write: Write, content: str) -> None:
+    with pytest.raises(DataError, match=r"a\.json(:1|: element 1)?: not (a )?JSON"):
+        pairs_of(write("a.json", content))
+
+
+def test_columns_that_are_not_clear_are_shown_with_a_row_and_what_may_be_meant(write: Write) -> None:
+    tables = {
+        "a.csv": ("Forbidden,Domain,en-GB,de-DE\n,Shop,the cat,die Katze\n", ["en-GB", "de-DE"], "'', 'Shop', 'the cat'"),
+        "b.csv": ("Domain,English,German\nShop,the cat sleeps,die Katze\n", ["2", "3"], "'Shop', 'the cat sleeps'"),
+        "c.tsv": ("1\tthe old cat\tdie Katze\n2\tthe dog\tder Hund\n", ["2", "3"], "'2', 'the dog'"),
+        "d.jsonl": ('{"id": 1, "text": "x", "n": 2}\n', [], "'', 'x', ''"),
+    }
+    for name, (content, columns, row) in tables.items():
+        with pytest.raises(UnclearColumns, match=r"; name both, or number them from 1") as refused:
+            pairs_of(write(name, content))
+        assert f"(below: {row}" in str(refused.value)
+        assert refused.value.flags == (["--src-column", columns[0], "--tgt-column", columns[1]] if columns else [])

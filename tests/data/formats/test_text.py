@@ -98,7 +98,7 @@ def test_counting_does_not_tokenise_or_decode(write: Write) -> None:
 
 def test_each_line_is_a_text(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("one\n\ntwo three\n", encoding="utf-8")
-    opened = open_text(str(tmp_path / "t.txt"), "train", skip_bad=False)
+    opened = open_text(str(tmp_path / "t.txt"), "train", DataConfig())
     assert list(opened.pairs()) == [("", "one"), ("", ""), ("", "two three")]
     assert opened.quick_count is not None and opened.quick_count() == 3
 
@@ -106,18 +106,18 @@ def test_each_line_is_a_text(tmp_path: Path) -> None:
 def test_bad_lines_are_refused_or_skipped(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"one\n\xff\n")
     with pytest.raises(DataError, match=r"t.txt:2 byte 1: invalid UTF-8"):
-        list(open_text(str(tmp_path / "t.txt"), "train", skip_bad=False).pairs())
-    assert list(open_text(str(tmp_path / "t.txt"), "train", skip_bad=True).pairs())[1] == ("", "")
+        list(open_text(str(tmp_path / "t.txt"), "train", DataConfig()).pairs())
+    assert list(open_text(str(tmp_path / "t.txt"), "train", DataConfig(bad_lines="skip")).pairs())[1] == ("", "")
 
 
 def test_toy_is_the_english_side() -> None:
-    opened = open_text("toy", "dev", skip_bad=False)
+    opened = open_text("toy", "dev", DataConfig())
     assert [text for _, text in opened.pairs()] == [english for english, _ in toy_pairs("dev", size=500)]
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        open_text(str(tmp_path / "no.txt"), "train", skip_bad=False)
+        open_text(str(tmp_path / "no.txt"), "train", DataConfig())
 
 
 def test_corpora_of_texts_are_joined_and_held_out_by_their_text(tmp_path: Path) -> None:
@@ -149,3 +149,28 @@ def test_text_and_pairs_are_not_mixed(config: DataConfig, problem: str) -> None:
 @pytest.mark.parametrize("split", TOY_SIZES)
 def test_toy(split: str) -> None:
     assert sum(1 for _ in open_spec("toy", DataConfig(), split).pairs()) == TOY_SIZES[split]
+
+
+def test_a_test_set_in_sgml_is_read_segment_by_segment(write: Write) -> None:
+    segments = ["the cat &amp; the <b>dog</b>", "a &lt;b&gt;\nin two lines", "", "&#233;t\u00e9 & more"]
+    for name, root in (("src.en.sgm", "srcset"), ("ref.de.SGML", "refset")):
+        body = "\n".join(f'<seg id="{number}">{text}</seg>' for number, text in enumerate(segments, start=1))
+        write(name, f'<{root} setid="x" srclang="any">\n<doc docid="a">\n<hl>\n{body}\n</hl></doc>\n</{root}>\n')
+    paths = [str(write("src.en.sgm", "").with_name(name)) for name in ("ref.de.SGML", "ref.de.SGML")]
+    corpus = open_corpus(DataConfig(src=paths[:1], tgt=paths[1:]))
+    texts = ["the cat & the dog", "a <b> in two lines", "", "\u00e9t\u00e9 & more"]
+    assert list(corpus.pairs()) == [(text, text) for text in texts] and corpus.count() == 4
+    with pytest.raises(DataError, match="has no <seg>: it is no test set"):
+        list(open_corpus(DataConfig(src=[str(write("a.sgm", "text\n"))], tgt=paths[:1])).pairs())
+    with pytest.raises(DataError, match=r"src\.en\.sgm has 0 lines|has no <seg>"):
+        list(open_corpus(DataConfig(src=[str(write("src.en.sgm", "<srcset></srcset>"))], tgt=paths[:1])).pairs())
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "utf-16-le"])
+def test_both_sides_are_in_the_encoding_that_is_named(write: Write, encoding: str) -> None:
+    paths = [str(write(name, text.encode(encoding))) for name, text in (("a", "кот\nдом\n"), ("b", "cat\nhouse\n"))]
+    config = DataConfig(src=paths[:1], tgt=paths[1:], encoding=encoding)
+    corpus = open_corpus(config)
+    assert list(corpus.pairs()) == [("кот", "cat"), ("дом", "house")] and corpus.count() == 2
+    other = open_corpus(DataConfig(src=paths[:1], tgt=paths[1:], encoding="latin-1"))
+    assert other.identity != corpus.identity, "another encoding is another text"

@@ -447,7 +447,7 @@ def test_cues_without_a_blank_line_between_them(write: Write) -> None:
 def test_rows_that_are_not_filled_are_as_they_were(write: Write) -> None:
     rows = ['\ufeff"id", source,target\r\n', "1,  kept  ,x\r\n", '2,"a\r\nb",\r\n', '3,"two words",done']
     text = filled(write("a.csv", "".join(rows).encode()))
-    assert text == "".join([*rows[:2], '2,"a\nb","A\nB"\r\n', rows[3]])
+    assert text == "".join([*rows[:2], '2,"a\r\nb","A\r\nB"\r\n', rows[3]])
     lines = ['{"src": "a", "tgt": "b", "n": 1.10}\r\n', '{"src": "half \\ud83d", "tgt": ""}\r\n']
     found = filled(write("a.jsonl", "".join(lines).encode()))
     assert found.startswith(lines[0]) and json.loads(found.splitlines()[1])["tgt"] == "HALF \ud83d"
@@ -460,7 +460,7 @@ def test_a_column_that_no_row_has(write: Write, suffix: str, separator: str) -> 
     with pytest.raises(DataError, match="no columns '9' and '2' among 'a b', 'c d'"):
         opened(write(f"a.{suffix}", f"a b{separator}c d\n"), src_column="9", tgt_column="2")
     with pytest.raises(DataError, match="no row has a text in column 1"):
-        opened(write(f"b.{suffix}", f"src{separator}tgt\n\u200b{separator}\n"))
+        opened(write(f"b.{suffix}", f"src{separator}tgt\n\u200b{separator}x\n"))
 
 
 # Tables whose columns are not clear, and what the message lists.

@@ -1,0 +1,123 @@
+"""The encodings of text files: UTF-8, what a byte-order mark says, what the user names; and what a file may be in."""
+
+import codecs
+import io
+from collections.abc import Iterable
+from typing import IO, Any
+
+import regex
+
+UTF8_MARK = codecs.BOM_UTF8
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_GUESSED = [
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "koi8_r", "koi8_u"),
+    *("iso8859_2", "iso8859_5", "iso8859_7", "iso8859_9", "iso8859_15", "cp437", "cp850", "cp852", "cp866"),
+    *("mac_roman", "mac_cyrillic", "cp874", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
+]
+"""What texts are in that are not in Unicode. The library knows a hundred more, which short texts are taken for."""
+_SHOWN, _EXCERPT = 3, 30
+"""So many encodings are named, each with so many characters as it reads them."""
+_BAD = "\udcff"
+"""Half a character, which UTF-8 has not: text that is wrong in its encoding is wrong in UTF-8, too."""
+_BLOCK = 1 << 16
+
+
+def encoding_named(name: str) -> str:
+    """The name by which Python knows an encoding; `utf-8` with a byte-order mark or without is one.
+
+    Raises:
+        ValueError: There is none of this name, or it is none for text.
+    """
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"no encoding is called {name!r}; some are utf-16, cp1252, cp1251, shift_jis") from error
+    if not getattr(found, "_is_text_encoding", True):
+        raise ValueError(f"{name!r} is no encoding of text")
+    return found.name.removesuffix("-sig")
+
+
+def marked_encoding(head: bytes) -> str:
+    """The encoding that the first bytes of a file say by a byte-order mark, or an empty string."""
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), "")
+
+
+def encoding_of(head: bytes, named: str = "") -> str:
+    """How to read a file: as its byte-order mark says, else as the user does, else as UTF-8."""
+    return marked_encoding(head) or encoding_named(named or "utf-8")
+
+
+def wide_encoding(head: bytes) -> str:
+    """The encoding in which bytes with many zeros are mostly Latin letters, or an empty string."""
+    for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        text = head[: len(head) // 4 * 4].decode(encoding, errors="replace")
+        if 2 * sum(c < "\u0250" and (c.isprintable() or c.isspace()) for c in text) > len(text):
+            return encoding
+    return ""
+
+
+def in_utf8(file: IO[bytes], encoding: str) -> IO[bytes]:
+    """The content of a file as bytes of UTF-8; where it is wrong, bytes that are no UTF-8. A mark stays."""
+    return file if encoding == "utf-8" else io.BufferedReader(_Recoded(file, encoding))
+
+
+class _Recoded(io.RawIOBase):
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        codecs.register_error("tfm-bad", lambda error: (_BAD, error.end))  # pyright: ignore[reportAttributeAccessIssue]
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("tfm-bad")
+        self._waiting, self._ended = b"", False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._waiting and not self._ended:
+            block = self._file.read(_BLOCK)
+            self._ended = not block
+            self._waiting = self._decoder.decode(block, self._ended).encode("utf-8", "surrogatepass")
+        given, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(given)] = given
+        return len(given)
+
+
+_MIXED = regex.compile(r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}")
+"""Letters of two scripts side by side, such as the `f` and the sign of a `für` that is read as Chinese."""
+
+
+def likely_encodings(lines: Iterable[bytes]) -> str:
+    """What lines that are not UTF-8 may be in, in words: the likeliest encodings, and how the first line reads in each.
+
+    A short text fits many, so that only a person can tell which reads right.
+    """
+    from charset_normalizer import from_bytes
+
+    lines = list(dict.fromkeys(lines))
+    found = from_bytes(b"\n".join(lines), cp_isolation=_GUESSED, threshold=0.3)
+    ranked = sorted(found, key=lambda one: (_oddness(one), _GUESSED.index(one.encoding)))
+    if not ranked:
+        return "no encoding is known in which it reads as text; name it: --encoding NAME"
+    names = [next((name for name in _GUESSED if name in one.could_be_from_charset), one.encoding) for one in ranked]
+    readings = [f"{name} ({_excerpt(lines[0], name)})" for name in names[:_SHOWN]]
+    if ranked[0].coherence > 0 and all(_oddness(one) > _oddness(ranked[0]) for one in ranked[1:]):
+        others = f"; less likely in {' or '.join(readings[1:])}" if readings[1:] else ""
+        return f"it is most likely in {readings[0]}: --encoding {names[0]}{others}"
+    return f"it may be in {' or '.join(readings)}: name the one that reads right, --encoding NAME"
+
+
+def _oddness(guess: Any) -> tuple[int, float, float]:
+    """Letters of two scripts side by side, and how the library likes a guess; less is better."""
+    return len(_MIXED.findall(str(guess))), round(guess.chaos, 1), -round(guess.coherence, 1)
+
+
+def _excerpt(line: bytes, encoding: str) -> str:
+    """The part of a line around its first character that is not ASCII."""
+    text = line.decode(encoding, errors="replace")
+    first = next((place for place, character in enumerate(text) if not character.isascii()), 0)
+    begin = max(0, min(first - _EXCERPT // 2, len(text) - _EXCERPT))
+    return repr(text[begin : begin + _EXCERPT])

@@ -1,0 +1,90 @@
+"""Files whose lines are no sentences: known by their names, and where a name says nothing by how their text begins."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from ...system.errors import DataError
+from ..reading import first_text, open_bytes
+from . import SUFFIXES, suffix_of
+
+_TAKE_OUT = "take its texts out as XLIFF or PO{with_what}, and give that file"
+_OWN_TOOL = _TAKE_OUT.format(with_what=" with the tool that made it")
+_OKAPI = _TAKE_OUT.format(with_what=" with Okapi (tikal -x)")
+_PO4A = _TAKE_OUT.format(with_what=" with po4a")
+_XCODE = _TAKE_OUT.format(with_what=" with Xcode (Product > Export Localizations)")
+
+
+def _toolkit(command: str) -> str:
+    return _TAKE_OUT.format(with_what=f" with the Translate Toolkit ({command})")
+
+
+_HOW = {
+    **dict.fromkeys((".strings", ".stringsdict", ".xcstrings"), _XCODE),
+    ".properties": _toolkit("prop2po"),
+    **dict.fromkeys((".yml", ".yaml"), _toolkit("yaml2po")),
+    ".toml": _toolkit("toml2po"),
+    ".ini": _toolkit("ini2po"),
+    ".json": _toolkit("json2po"),
+    ".php": _toolkit("php2po"),
+    ".rc": _toolkit("rc2po"),
+    **dict.fromkeys((".resx", ".resw"), _toolkit("resx2po")),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), _toolkit("html2po")),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), _toolkit("md2po")),
+    **dict.fromkeys((".odt", ".odp"), _toolkit("odf2xliff")),
+    **dict.fromkeys((".docx", ".pptx", ".epub", ".idml"), _OKAPI),
+    ".rst": _TAKE_OUT.format(with_what=" with Sphinx (sphinx-build -b gettext)"),
+    **dict.fromkeys((".tex", ".adoc", ".asciidoc", ".pod"), _PO4A),
+    **dict.fromkeys((".ftl", ".arb", ".js", ".ts", ".ipynb", ".xml", ".pdf", ".doc", ".zip"), _OWN_TOOL),
+    **dict.fromkeys((".mxliff", ".txlf"), _OWN_TOOL),
+    **dict.fromkeys((".ass", ".ssa", ".sub", ".sbv", ".ttml"), "save the subtitles as .srt"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as .csv"),
+    **dict.fromkeys((".srt", ".vtt", ".pot"), "tfm translate --input translates it in place"),
+    **dict.fromkeys((".sgm", ".sgml"), "tfm evaluate reads this test set: --src .. --tgt .."),
+}
+"""How the texts come out of a file, by its suffix."""
+_CODES = {".arb": r"\s*\{", ".ts": r"\s*(<|//|/\*|import\b|export\b|const\b|module\.)", ".ass": r"\s*\["}
+"""Suffixes that are codes of languages, too, and how a file begins that is none of a language."""
+NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | frozenset(_HOW)
+"""Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
+_SIGNS = {
+    r"\s*<!doctype\s+html|\s*<html[\s>]": ("HTML", _HOW[".html"]),
+    r"\s*<\?php": ("PHP", _HOW[".php"]),
+    r"[\[{][ \t]*\r?\n[ \t]+[\"{\[]": ("JSON", _HOW[".json"]),
+    r"\s*\\documentclass\b": ("LaTeX", _PO4A),
+    r"\{\\rtf\d": ("RTF", _OKAPI),
+    r"WEBVTT(?: [^\n]*|\t[^\n]*)?\r?\n\r?\n": ("WebVTT", "give it the suffix .vtt"),
+    r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d{3} +--> +\d\d:": ("SRT", "give it the suffix .srt"),
+    r"(?:#[^\n]*\n|\s*\n)*msgid \"": ("gettext's PO", "give it the suffix .po"),
+    r"\s*<(?:srcset|refset|tstset)\b": ("a test set of WMT", "give it the suffix .sgm"),
+    r"\s*<(?:tmx|xliff)\b": ("XML", "give it the suffix .tmx or .xlf"),
+}
+"""How a text begins that has no sentences in its lines, with what it is. No sentence looks like one of these."""
+
+
+def refuse_known_format(path: Path, instead: str = "", *, but: tuple[str, ...] = ()) -> None:
+    """Refuses a file whose lines would be taken for sentences and are none.
+
+    Args:
+        instead: What to do with it, if it is a file of pairs.
+        but: Suffixes of files whose texts the caller can read.
+    """
+    suffix = suffix_of(path)
+    if suffix in but:
+        return
+    head = ""
+    if path.is_file():  # a pipe has its bytes once
+        with suppress(DataError), open_bytes(path, text=False) as content:  # what is wrong is said by what reads it
+            head = first_text(content)
+    if suffix in NOT_LINES and re.match(_CODES.get(suffix, ""), head):
+        holds_pairs = instead and suffix in SUFFIXES and suffix != ".json"  # which most often holds none
+        advice = instead if holds_pairs else f"its lines are not sentences; {_HOW.get(suffix, _OWN_TOOL)}"
+        raise DataError(f"{path} is not plain text: {advice}")
+    refuse_known_text(str(path), head)
+
+
+def refuse_known_text(name: str, head: str) -> None:
+    """Refuses a text that begins as no text of sentences does."""
+    for sign, (what, how) in _SIGNS.items():
+        if re.match(sign, head, re.IGNORECASE):
+            raise DataError(f"{name} looks like {what}: its lines are not sentences; {how}")

@@ -1,0 +1,54 @@
+"""Encodings: names, byte-order marks, and what a text may be in."""
+
+import pytest
+
+from tfm.data.charset import encoding_named, encoding_of, likely_encodings
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("UTF8", "utf-8"), ("utf-8-sig", "utf-8"), ("Windows-1251", "cp1251"), ("UTF_16LE", "utf-16-le")],
+)
+def test_an_encoding_has_many_names(name: str, known: str) -> None:
+    assert encoding_named(name) == known
+
+
+@pytest.mark.parametrize("name", ["cp9999", "", "rot13", "base64", "a\0b"])
+def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="encoding"):
+        encoding_named(name)
+
+
+def test_a_mark_counts_more_than_a_name() -> None:
+    assert encoding_of("a".encode("utf-16"), "cp1251") == "utf-16-le"
+    assert encoding_of("a".encode("utf-32"), "cp1251") == "utf-32-le"
+    assert encoding_of(b"a", "cp1251") == "cp1251"
+    assert encoding_of(b"a") == encoding_of(b"") == "utf-8"
+
+
+TEXTS = {
+    "cp1251": "Старая женщина даёт ребёнку два красных яблока",
+    "koi8_r": "Старая женщина даёт ребёнку два красных яблока",
+    "cp1250": "Stará žena dává dítěti dvě červená jablka",
+    "cp1252": "für den Bär",
+    "cp1253": "Η γριά γυναίκα δίνει στο παιδί δύο κόκκινα μήλα",
+    "cp1255": "האישה הזקנה נותנת לילד שני תפוחים אדומים",
+    "cp932": "年老いた女は子供に赤いりんごを二つあげる",
+    "euc_jp": "年老いた女は子供に赤いりんごを二つあげる",
+    "gb18030": "老妇人给孩子两个红苹果",
+    "cp949": "늙은 여자가 아이에게 빨간 사과 두 개를 준다",
+}
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_the_right_encoding_is_among_those_named_and_shown_as_it_reads(encoding: str) -> None:
+    text = TEXTS[encoding]
+    said = likely_encodings([text.encode(encoding)] * 3)
+    first = next(place for place, character in enumerate(text) if not character.isascii())
+    assert f"{encoding} ('" in said and text[first : first + 5] in said and "--encoding" in said
+
+
+def test_one_alone_is_recommended() -> None:
+    said = likely_encodings([TEXTS["cp1251"].encode("cp1251"), "Другая строка.".encode("cp1251")])
+    assert said.startswith("it is most likely in cp1251 (") and ": --encoding cp1251" in said
+    assert "name the one that reads right, --encoding NAME" in likely_encodings([TEXTS["cp1252"].encode("cp1252")])

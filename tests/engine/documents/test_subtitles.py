@@ -1,0 +1,139 @@
+"""Subtitles: cues are translated, codes stay whole, and all else is as it was, to the byte."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.written_files import Write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfm.data.config import DataConfig
+from tfm.engine.documents.subtitles import SubtitleDocument
+from tfm.system.errors import DataError
+
+TIME = "00:00:01,000 --> 00:00:02,000"
+
+
+def filled(
+    path: Path, translate: Callable[[str], str] = str.upper, encoding: str = ""
+) -> tuple[bytes, SubtitleDocument]:
+    document = SubtitleDocument(path, DataConfig(encoding=encoding))
+    document.fields.fill([translate(text) for text in document.fields.texts])
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue(), document
+
+
+def test_codes_are_whole_and_have_no_width(write: Write) -> None:
+    link = '<a href="https://example.org" target="x">'
+    path = write("a.srt", f"1\n{TIME}\nthe old woman gives the child\n{link}two red apples</a>\n")
+    (text,) = filled(path, str)[1].fields.texts
+    assert text == f"the old woman gives the child {link}two red apples</a>"
+    for word in ("a", "abcdefgh", "abcdefghijklmnopqrstuv"):
+        lines = filled(path, lambda text, word=word: re.sub(r"\bthe\b", word, text))[0].decode().split("\n")[2:-1]
+        assert len(lines) == 2 and any(link in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (r"{\an8}the cat", "the cat"),
+        (r"{\an8}{\i1}the cat", "the cat"),
+        ("<i>the cat</i>", "the cat"),
+        ("<v Mary Ann>the cat</v>", "the cat"),
+        (r"{\an8}<font color=\"red\"><b>the cat</b></font>", "the cat"),
+        ("<i>the</i> cat <i>sleeps</i>", "<i>the</i> cat <i>sleeps</i>"),
+        ("<c.loud>the <i>cat</i></c>", "<c.loud>the <i>cat</i></c>".removeprefix("<c.loud>").removesuffix("</c>")),
+        ("<v Mary>the cat", "<v Mary>the cat"),
+    ],
+)
+def test_what_stands_around_a_text_is_not_translated(write: Write, line: str, text: str) -> None:
+    content, document = filled(write("a.vtt", f"WEBVTT\n\n{TIME}\n{line}\n"), lambda text: text.replace("cat", "dog"))
+    assert document.fields.texts == [text]
+    assert content.decode() == f"WEBVTT\n\n{TIME}\n{line.replace('cat', 'dog')}\n"
+
+
+def test_a_blank_line_parts_the_texts_of_a_cue_of_srt(write: Write) -> None:
+    text = f"1\n{TIME}\none\ntwo\n\nthree\n\n\n2\n{TIME}\n\nfour\n5\n\n3\n{TIME}\n6\n4\n{TIME}\nseven"
+    content, document = filled(write("a.srt", text))
+    assert document.fields.texts == ["one two", "three", "four 5", "6", "seven"]
+    assert content.decode() == text.replace("one", "ONE").replace("two", "TWO").replace("three", "THREE").replace(
+        "four", "FOUR"
+    ).replace("seven", "SEVEN")
+
+
+def test_what_is_in_no_cue_of_webvtt_stays_and_is_said(write: Write) -> None:
+    blocks = [
+        "WEBVTT - a title",
+        "STYLE\n::cue { color: red }",
+        "NOTE the cat",
+        f"a name\n{TIME} align:start\none",
+        "NOTE\nthe old\nwoman",
+        "stray words\nin two lines",
+        "REGION\nid:fred",
+        f"{TIME}\ntwo",
+        f"a\n{TIME}\nthree",
+    ]
+    content, document = filled(write("a.vtt", "\r\n\r\n".join(blocks).replace("\n", "\r\n").replace("\r\r", "\r")))
+    assert document.fields.texts == ["one", "two", "three"]
+    assert document.remark.endswith("3 cues; 1 texts behind a blank line are in no cue, and stay as they are")
+    written = "\r\n\r\n".join(blocks).replace("\n", "\r\n").replace("\r\r", "\r")
+    for word in ("one", "two", "three"):
+        place = written.rindex(f"\r\n{word}") + 2
+        written = written[:place] + word.upper() + written[place + len(word) :]
+    assert content.decode() == written
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1251", "shift_jis"])
+def test_a_file_is_written_in_its_encoding(write: Write, encoding: str) -> None:
+    word = "猫" if encoding == "shift_jis" else "кот"
+    text = f"1\r\n{TIME}\r\n{word}\r\n\r\n2\r\n{TIME}\r\nabc\r\n"
+    path = write("a.srt", text.encode(encoding))
+    named = "" if encoding.startswith("utf") else encoding
+    assert filled(path, lambda text: "", named)[0] == path.read_bytes()
+    content, _ = filled(path, lambda text: text.replace("abc", word), named)
+    assert content == text.replace("abc", word).encode(encoding)
+    content, _ = filled(path, lambda text: "\u1234" if text == "abc" else word, named)
+    assert content == (text.encode(encoding) if named else text.replace("abc", "\u1234").encode(encoding))
+
+
+LINES = st.sampled_from(
+    [
+        "",
+        "1",
+        "7",
+        TIME,
+        "00:00.500 --> 00:01.000 line:0",
+        "text",
+        "- a",
+        "- b",
+        "NOTE x",
+        "<i>",
+        "{\\an8}",
+        "日本",
+        "a b c",
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(LINES, max_size=14), st.sampled_from([".srt", ".vtt"]), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_any_file_with_nothing_filled_is_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], suffix: str, end: str, marked: bool
+) -> None:
+    content = ("\ufeff" * marked + end.join(lines)).encode()
+    path = tmp_path_factory.mktemp("s") / f"a{suffix}"
+    path.write_bytes(content)
+    try:
+        empty, _ = filled(path, lambda text: "")
+    except DataError:
+        assert not any("-->" in line for line in lines)
+        return
+    assert empty == content
+    same = filled(path, str)[0].decode()
+    timed = [line for line in content.decode().split(end) if "-->" in line]
+    assert [line for line in same.split(end) if "-->" in line] == timed
+    assert re.sub(r"\s", "", same) == re.sub(r"\s", "", content.decode()), "nothing is lost"
