@@ -5,8 +5,6 @@ import io
 from collections.abc import Iterable
 from typing import IO, Any
 
-import regex
-
 UTF8_MARK = codecs.BOM_UTF8
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -70,7 +68,8 @@ def in_utf8(file: IO[bytes], encoding: str) -> IO[bytes]:
 class _Recoded(io.RawIOBase):
     def __init__(self, file: IO[bytes], encoding: str) -> None:
         codecs.register_error("tfm-bad", lambda error: (_BAD, error.end))  # pyright: ignore[reportAttributeAccessIssue]
-        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("tfm-bad")
+        self._read = getattr(file, "read1", file.read)  # what is there, from a stream that goes on
+        self._decoder = codecs.getincrementaldecoder(encoding)("tfm-bad")
         self._waiting, self._ended = b"", False
 
     def readable(self) -> bool:
@@ -78,7 +77,7 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         while not self._waiting and not self._ended:
-            block = self._file.read(_BLOCK)
+            block = self._read(_BLOCK)
             self._ended = not block
             self._waiting = self._decoder.decode(block, self._ended).encode("utf-8", "surrogatepass")
         given, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
@@ -86,7 +85,7 @@ class _Recoded(io.RawIOBase):
         return len(given)
 
 
-_MIXED = regex.compile(r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}")
+_MIXED = r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}"
 """Letters of two scripts side by side, such as the `f` and the sign of a `für` that is read as Chinese."""
 
 
@@ -112,7 +111,9 @@ def likely_encodings(lines: Iterable[bytes]) -> str:
 
 def _oddness(guess: Any) -> tuple[int, float, float]:
     """Letters of two scripts side by side, and how the library likes a guess; less is better."""
-    return len(_MIXED.findall(str(guess))), round(guess.chaos, 1), -round(guess.coherence, 1)
+    import regex
+
+    return len(regex.findall(_MIXED, str(guess))), round(guess.chaos, 1), -round(guess.coherence, 1)
 
 
 def _excerpt(line: bytes, encoding: str) -> str:

@@ -66,9 +66,14 @@ def documents_below(folder: Path, output: Path | None) -> list[tuple[Path, Path]
     """The documents of a folder, and for each the file to write, at the same place in another folder.
 
     Raises:
-        UsageError: The other one is missing, or a file; or there are none, or of several kinds.
+        UsageError: The other one is missing, or a file, or has links to what is read; or there are no documents, or of
+            several kinds.
     """
     if output is None or output.is_file():
         raise UsageError(f"{folder} is a folder: name another one to write its files to, --output DIR")
     files = ((path, path.relative_to(folder)) for path in files_below(folder, KINDS))
-    return [(path, output / name.with_suffix(_WRITTEN_AS.get(name.suffix, name.suffix))) for path, name in files]
+    pairs = [(path, output / name.with_suffix(_WRITTEN_AS.get(name.suffix, name.suffix))) for path, name in files]
+    read = {path.resolve() for path, _ in pairs}
+    if (linked := next((target for _, target in pairs if target.resolve() in read), None)) is not None:
+        raise UsageError(f"{linked} leads to {linked.resolve()}, which would be overwritten; name another --output")
+    return pairs

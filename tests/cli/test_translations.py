@@ -31,6 +31,15 @@ def test_a_folder_is_translated_file_by_file(tfm: Tfm, tiny_run: Path, tmp_path:
     assert alone.returncode == 0 and (tmp_path / "a.csv").read_bytes() == (tmp_path / "out" / "a.csv").read_bytes()
 
 
+def test_a_link_to_what_is_read_is_not_written(tfm: Tfm, tiny_run: Path, tmp_path: Path, write: Write) -> None:
+    path = write("in/a.csv", "src,tgt\na,\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.csv").symlink_to(path)
+    done = tfm("translate", "--run", tiny_run, "--input", "in", "--output", "out")
+    assert done.returncode == 2 and "out/a.csv leads to" in error_of(done)
+    assert path.read_text(encoding="utf-8") == "src,tgt\na,\n"
+
+
 def test_templates_in_a_folder_become_po(tfm: Tfm, tiny_run: Path, tmp_path: Path, write: Write) -> None:
     write("in/app.pot", PO)
     done = tfm("translate", "--run", tiny_run, "--input", "in", "--output", "out", "--beam-size", 1)

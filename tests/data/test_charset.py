@@ -1,8 +1,10 @@
 """Encodings: names, byte-order marks, and what a text may be in."""
 
+import os
+
 import pytest
 
-from tfm.data.charset import encoding_named, encoding_of, likely_encodings
+from tfm.data.charset import encoding_named, encoding_of, in_utf8, likely_encodings
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,15 @@ def test_the_right_encoding_is_among_those_named_and_shown_as_it_reads(encoding:
     said = likely_encodings([text.encode(encoding)] * 3)
     first = next(place for place, character in enumerate(text) if not character.isascii())
     assert f"{encoding} ('" in said and text[first : first + 5] in said and "--encoding" in said
+
+
+def test_a_stream_that_goes_on_is_not_waited_for() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as file, open(writing, "wb", buffering=0) as other:
+        text = in_utf8(file, "cp1251")
+        for line in ("один\n", "два\n"):
+            other.write(line.encode("cp1251"))
+            assert text.readline() == line.encode()
 
 
 def test_one_alone_is_recommended() -> None:

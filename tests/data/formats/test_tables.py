@@ -248,7 +248,7 @@ def test_a_json_without_pairs_is_told(write: Write, content: str) -> None:
 
 def test_columns_that_are_not_clear_are_shown_with_a_row_and_what_may_be_meant(write: Write) -> None:
     tables = {
-        "a.csv": ("Forbidden,Domain,en-GB,de-DE\n,Shop,the cat,die Katze\n", ["en-GB", "de-DE"], "'', 'Shop', 'the cat'"),
+        "a.csv": ("Forbidden,Domain,en-GB,de-DE\n,Shop,the cat,\n", ["en-GB", "de-DE"], "'', 'Shop', 'the cat', ''"),
         "b.csv": ("Domain,English,German\nShop,the cat sleeps,die Katze\n", ["2", "3"], "'Shop', 'the cat sleeps'"),
         "c.tsv": ("1\tthe old cat\tdie Katze\n2\tthe dog\tder Hund\n", ["2", "3"], "'2', 'the dog'"),
         "d.jsonl": ('{"id": 1, "text": "x", "n": 2}\n', [], "'', 'x', ''"),
