@@ -19,7 +19,7 @@ _GUESSED = [
     *("mac_roman", "mac_cyrillic", "cp874", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
 ]
 """What texts are in that are not in Unicode. The library knows a hundred more, which short texts are taken for."""
-_SHOWN, _EXCERPT = 3, 30
+_SHOWN, _EXCERPT = 4, 30
 """So many encodings are named, each with so many characters as it reads them."""
 _BAD = "\udcff"
 """Half a character, which UTF-8 has not: text that is wrong in its encoding is wrong in UTF-8, too."""
@@ -85,6 +85,7 @@ class _Recoded(io.RawIOBase):
         return len(given)
 
 
+_COHERENT = 0.2
 _MIXED = r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}"
 """Letters of two scripts side by side, such as the `f` and the sign of a `für` that is read as Chinese."""
 
@@ -103,17 +104,17 @@ def likely_encodings(lines: Iterable[bytes]) -> str:
         return "no encoding is known in which it reads as text; name it: --encoding NAME"
     names = [next((name for name in _GUESSED if name in one.could_be_from_charset), one.encoding) for one in ranked]
     readings = [f"{name} ({_excerpt(lines[0], name)})" for name in names[:_SHOWN]]
-    if ranked[0].coherence > 0 and all(_oddness(one) > _oddness(ranked[0]) for one in ranked[1:]):
+    if not _oddness(ranked[0])[-1] and all(_oddness(one) > _oddness(ranked[0]) for one in ranked[1:]):
         others = f"; less likely in {' or '.join(readings[1:])}" if readings[1:] else ""
         return f"it is most likely in {readings[0]}: --encoding {names[0]}{others}"
     return f"it may be in {' or '.join(readings)}: name the one that reads right, --encoding NAME"
 
 
-def _oddness(guess: Any) -> tuple[int, float, float]:
-    """Letters of two scripts side by side, and how the library likes a guess; less is better."""
+def _oddness(guess: Any) -> tuple[int, float, bool]:
+    """Letters of two scripts side by side, signs of mess, and whether the letters are those of no language."""
     import regex
 
-    return len(regex.findall(_MIXED, str(guess))), round(guess.chaos, 1), -round(guess.coherence, 1)
+    return len(regex.findall(_MIXED, str(guess))), round(guess.chaos, 1), guess.coherence < _COHERENT
 
 
 def _excerpt(line: bytes, encoding: str) -> str:
