@@ -71,21 +71,20 @@ Translate = Callable[[list[str], int], list["Translation"]]
 
 def translate_document(document: "Document", translate: Translate, output: Path, console: Console) -> None:
     """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then."""
-    texts, found = document.fields.texts, list["Translation"]()
+    texts, found, outputs = document.fields.texts, list["Translation"](), list[str]()
     interrupted: Interrupted | None = None
     with BinaryOutputFile(output) as stream:
         bar = console.progress("translating", len(texts), "text")
         try:
             for first in range(0, len(texts), CHUNK_TEXTS):
                 found += translate(texts[first : first + CHUNK_TEXTS], first)
+                outputs += [one.text for one in found[first:]]
                 bar.update(len(found))
+            _without_ends(document, translate, found, outputs)
         except Interrupted as error:
             interrupted = error
         bar.close()
-        outputs = [one.text for one in found] + [""] * (len(texts) - len(found))
-        if interrupted is None:
-            _without_ends(document, translate, found, outputs)
-        left = document.fields.fill(outputs)
+        left = document.fields.fill([*outputs, *[""] * (len(texts) - len(outputs))])
         document.save(stream)
     if interrupted is not None:
         kept = f"{len(found):,} of {len(texts):,} texts are done, and in {output}: give it as --input to go on"

@@ -55,7 +55,7 @@ _SIGNS = {
     r"\{\\rtf\d": ("RTF", _OKAPI),
     r"WEBVTT(?: [^\n]*|\t[^\n]*)?\r?\n\r?\n": ("WebVTT", "give it the suffix .vtt"),
     r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d{3} +--> +\d\d:": ("SRT", "give it the suffix .srt"),
-    r"(?:#[^\n]*\n|\s*\n)*msgid \"": ("gettext's PO", "give it the suffix .po"),
+    r"(?:#[^\n]*\n|[^\S\n]*\n)*msgid \"": ("gettext's PO", "give it the suffix .po"),
     r"\s*<(?:srcset|refset|tstset)\b": ("a test set of WMT", "give it the suffix .sgm"),
     r"\s*<(?:tmx|xliff)\b": ("XML", "give it the suffix .tmx or .xlf"),
 }

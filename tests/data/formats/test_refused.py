@@ -1,5 +1,6 @@
 """Files whose lines are no sentences are refused; files of lines never are, whatever their names end in."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,13 @@ def test_a_text_of_one_line_is_never_refused_for_its_content_but_for_markup(text
     line = text.replace("\n", " ")
     if not line.strip().lower().startswith(("<", "{\\rtf", "\\documentclass", "msgid")):
         refuse_known_text("it", line)
+
+
+@pytest.mark.parametrize("text", ["\n", " \n", "#\n", "{\n ", "<", "1\n", " "])
+def test_the_look_takes_no_time(text: str) -> None:
+    began = time.monotonic()
+    refuse_known_text("it", text * 4096)
+    assert time.monotonic() - began < 1
 
 
 def test_what_pairs_there_are_is_said(write: Write) -> None:
