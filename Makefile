@@ -40,7 +40,7 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
-		basedpyright build ctranslate2 furo hypothesis import-linter myst-parser pytest pytest-timeout pytest-xdist \
+		basedpyright build ctranslate2 furo hypothesis import-linter lxml myst-parser pytest pytest-timeout pytest-xdist \
 		python-calamine ruff sacremoses sphinx
 	@touch $@
 

@@ -37,8 +37,8 @@ Data = Annotated[
         "--data",
         metavar="SPEC",
         help="Pairs in one file (.tsv .csv .jsonl .json .xlsx .ods .parquet .arrow .tmx .xlf .xliff .sdlxliff "
-        ".mqxliff .po .mo), a folder of such files, a folder written by save_to_disk, hf:NAME[/SUBSET][:SPLIT], or "
-        "toy; may be repeated. FILE=3 takes each pair three times.",
+        ".mqxliff .mxliff .txlf .po .mo), a folder of such files, a folder written by save_to_disk, "
+        "hf:NAME[/SUBSET][:SPLIT], or toy; may be repeated. FILE=3 takes each pair three times.",
     ),
     READS_SPEC,
 ]

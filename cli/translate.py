@@ -90,8 +90,9 @@ def translate(
             "--input",
             "-i",
             metavar="FILE|DIR",
-            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .tmx .srt .vtt .tsv .csv "
-            ".jsonl), in which what is empty is filled in; or a folder of documents of one kind.",
+            help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
+            ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in; or a folder of documents of "
+            "one kind.",
         ),
         READS_FILE_OR_FOLDER,
     ] = None,
@@ -160,10 +161,11 @@ def translate(
         from .attention import check_attention
 
         check_attention(attention)
+    directory = find_run(run, console)
+    settings = _with_languages_of(directory, settings) if input_ else settings
     in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
     if in_place is not None and not isinstance(in_place, list):
         console.say(in_place.remark)
-    directory = find_run(run, console)
     with importing():
         from ..engine.device import keep_freed_memory
         from ..engine.translator import Translator
@@ -260,3 +262,12 @@ def _document(
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
     return documents_below(path, output) if path.is_dir() else open_document(path, output, settings)
+
+
+def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:
+    """Settings in which languages that nobody names are those of a run. Its sources may come from any region."""
+    from ..engine.runs.directory import RunDirectory
+
+    (src, tgt), known = settings.languages, RunDirectory(run).languages
+    src, tgt = src or known[0].replace("_", "-").partition("-")[0], tgt or known[1]
+    return replace(settings, src_language=src, tgt_language=tgt)

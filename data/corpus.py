@@ -1,7 +1,7 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, islice
@@ -12,7 +12,7 @@ from ..system.errors import DataError, UsageError
 from ..system.files import sha256_bytes
 from .config import DataConfig
 from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, suffix_of
-from .formats.format import Corpus, Format, Pair
+from .formats.format import Corpus, Format, Pair, same_language
 from .formats.refused import refuse_known_format
 from .formats.text import TEST_SETS, TOY_LANGUAGE, open_text, open_two_files
 
@@ -225,7 +225,14 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         any(part.repeats for part in parts),
         text_only=parts[0].text_only,
         failed=tuple(one for part in parts for one in part.failed),
+        languages=(_common(part.languages[0] for part in parts), _common(part.languages[1] for part in parts)),
     )
+
+
+def _common(codes: Iterable[str]) -> str:
+    """The language that all codes are of; empty if there is none."""
+    known = sorted({code for code in codes if code}, key=len)
+    return known[0] if known and all(same_language(code, known[0]) for code in known) else ""
 
 
 def first_pairs(corpus: Corpus, count: int) -> Corpus:

@@ -18,6 +18,8 @@ MODULES = {
     ".xliff": "xliff",
     ".sdlxliff": "xliff",
     ".mqxliff": "xliff",
+    ".mxliff": "xliff",
+    ".txlf": "xliff",
     ".po": "gettext",
     ".mo": "gettext",
 }

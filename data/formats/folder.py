@@ -1,14 +1,13 @@
 """A folder with many files of one kind, at any depth: the messages of a program, the chapters of a manual."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from ...system.errors import DataError, UsageError
 from ..config import DataConfig
 from . import MODULES, suffix_of
-from .format import Corpus, Format, Pair, Stamp, identity_of
+from .format import Corpus, Format, Stamp, identity_of
 
 _ONE_KIND = ("gettext", "xliff")
 """Modules whose suffixes are one kind. An `.mo` is made of the `.po` beside it."""
@@ -42,7 +41,7 @@ def files_below(folder: Path, kinds: Mapping[str, str]) -> list[Path]:
 
 def _open_folder(spec: str, config: DataConfig, split: str) -> Corpus:
     """One corpus of all files. Each is read once to see whether it can be, and what is wrong is kept for who asks."""
-    from ..corpus import open_spec
+    from ..corpus import join_corpora, open_spec
 
     folder = Path(spec)
     stamp = Stamp(spec, lambda: files_below(folder, KINDS))
@@ -63,19 +62,16 @@ def _open_folder(spec: str, config: DataConfig, split: str) -> Corpus:
             count += len(pairs)
     if not parts:
         raise DataError("\n".join([*failed, f"{spec}: no file has a pair"]))
-    corpus = Corpus(
-        spec,
-        identity_of([part.identity for part in parts], "folder"),
-        stamp.guard(lambda: _pairs(parts)),
-        lambda: count,
-        tuple(remarks),
-        incomplete=any(part.incomplete for part in parts),
+    whole = join_corpora(parts)
+    return replace(
+        whole,
+        name=spec,
+        identity=identity_of([part.identity for part in parts], "folder"),
+        pairs=stamp.guard(whole.pairs),
+        quick_count=lambda: count,
+        remarks=tuple(remarks),
+        failed=tuple(failed),
     )
-    return replace(corpus, failed=tuple(failed))
-
-
-def _pairs(parts: list[Corpus]) -> Iterator[Pair]:
-    return chain.from_iterable(part.pairs() for part in parts)
 
 
 FOLDER = Format("a folder of such files", lambda spec: Path(spec).is_dir(), _open_folder)

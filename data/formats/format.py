@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ...system.errors import DataError
@@ -14,6 +14,15 @@ from . import suffix_of
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
+Languages = tuple[str, str]
+"""Codes of the languages of source and target, each empty where nobody names it."""
+
+
+@lru_cache(maxsize=1024)
+def same_language(code: str, wanted: str) -> bool:
+    """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
+    code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))
+    return code == wanted or code.startswith(f"{wanted}-")
 
 
 def unit_of(text_only: bool) -> str:
@@ -32,6 +41,7 @@ class Corpus:
         repeats: Some of its pairs are in it several times on purpose.
         text_only: The pairs have no source: each is a text for a language model.
         failed: What is wrong with files of a folder that could not be read, and are not in it.
+        languages: What its files say of them.
     """
 
     name: str
@@ -43,6 +53,7 @@ class Corpus:
     repeats: bool = False
     text_only: bool = False
     failed: tuple[str, ...] = ()
+    languages: Languages = ("", "")
 
     @property
     def unit(self) -> str:
@@ -71,12 +82,28 @@ class Format:
     is_file: bool = False
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a reading of a whole file tells.
+
+    Attributes:
+        pairs: How many it yields, empty ones included.
+        languages: As the file names them.
+        remark: What was found, in a line for people.
+    """
+
+    pairs: int
+    languages: Languages
+    remark: str
+
+
 def file_format(
     suffixes: tuple[str, ...],
     read: Callable[[Path, DataConfig], Iterator[Pair]],
     count: Callable[[Path, DataConfig], int] | None = None,
     *,
     describe: Callable[[Path, DataConfig], str] | None = None,
+    look_through: "Callable[[Path, DataConfig], Reading] | None" = None,
     incomplete: bool = False,
 ) -> Format:
     """A format of one file with both sides in it. Its identity depends on its content and on the names of the columns.
@@ -85,6 +112,7 @@ def file_format(
         suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
         count: A quicker way to the number of pairs than reading them, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
+        look_through: Says both, and the languages, after a reading of the whole file.
         incomplete: It is usual that much of such a file is not translated yet.
     """
 
@@ -95,7 +123,16 @@ def file_format(
         quick_count = None if count is None else partial(count, path, config)
         corpus = corpus_of_files(spec, [path], salt, lambda: read(path, config), quick_count, config.encoding)
         remarks = () if describe is None else (describe(path, config),)
-        return replace(corpus, remarks=corpus.remarks + remarks, incomplete=incomplete)
+        corpus = replace(corpus, remarks=corpus.remarks + remarks, incomplete=incomplete)
+        if look_through is None:
+            return corpus
+        found = look_through(path, config)
+        return replace(
+            corpus,
+            quick_count=lambda: found.pairs,
+            remarks=(*corpus.remarks, found.remark),
+            languages=found.languages,
+        )
 
     return Format(" ".join(suffixes), lambda spec: suffix_of(Path(spec)) in suffixes, open_file, is_file=True)
 

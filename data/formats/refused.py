@@ -36,7 +36,6 @@ _HOW = {
     ".rst": _TAKE_OUT.format(with_what=" with Sphinx (sphinx-build -b gettext)"),
     **dict.fromkeys((".tex", ".adoc", ".asciidoc", ".pod"), _PO4A),
     **dict.fromkeys((".ftl", ".arb", ".js", ".ts", ".ipynb", ".xml", ".pdf", ".doc", ".zip"), _OWN_TOOL),
-    **dict.fromkeys((".mxliff", ".txlf"), _OWN_TOOL),
     **dict.fromkeys((".ass", ".ssa", ".sub", ".sbv", ".ttml"), "save the subtitles as .srt"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as .csv"),
     **dict.fromkeys((".srt", ".vtt", ".pot"), "tfm translate --input translates it in place"),

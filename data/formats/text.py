@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from html.parser import HTMLParser
 from itertools import zip_longest
 from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from ..reading import count_lines, open_bytes, read_lines
+from ..reading import count_lines, read_lines
 from . import suffix_of
 from .format import Corpus, Format, Pair, corpus_of_files
 
@@ -38,16 +39,39 @@ def _lines(path: Path, config: DataConfig) -> Iterator[str | None]:
 
 def _segments(path: Path, config: DataConfig) -> Iterator[str]:
     """What stands in each `<seg>` of a file of WMT's test sets, entities as their characters."""
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+    reader, found = _SegmentReader(), 0
+    for line in read_lines(path, encoding=config.encoding):
+        reader.feed(f"{line}\n")
+        found += len(reader.complete)
+        yield from reader.complete
+        reader.complete.clear()
+    if not found:
+        raise DataError(f"{path} has no <seg>: it is no test set")
 
-    with open_bytes(path, encoding=config.encoding) as file:
-        found = 0
-        for _, segment in etree.iterparse(file, html=True, encoding="utf-8", tag="seg", no_network=True):
-            found += 1
-            yield " ".join("".join(segment.itertext()).split("\n")).strip()
-            segment.clear()
-        if not found:
-            raise DataError(f"{path} has no <seg>: it is no test set")
+
+class _SegmentReader(HTMLParser):
+    """Finds the segments of a test set. Of its markup nothing but their beginnings and ends counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.complete: list[str] = []
+        self._open: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A new segment, if it is one."""
+        del attrs
+        self._open = [] if tag == "seg" else self._open
+
+    def handle_data(self, data: str) -> None:
+        """Text, with entities as their characters."""
+        if self._open is not None:
+            self._open.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        """The end of a segment."""
+        if tag == "seg" and self._open is not None:
+            self.complete.append(" ".join("".join(self._open).split("\n")).strip())
+            self._open = None
 
 
 def _count(path: Path, config: DataConfig) -> int:
@@ -117,7 +141,11 @@ def _open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
 
     size = TOY_SIZES[split]
     return Corpus(
-        f"the toy language ({split})", f"toy-{split}-{size}", lambda: toy_pairs(split, size=size), lambda: size
+        f"the toy language ({split})",
+        f"toy-{split}-{size}",
+        lambda: toy_pairs(split, size=size),
+        lambda: size,
+        languages=("en", "de"),
     )
 
 

@@ -1,76 +1,178 @@
 """Translation memories in TMX 1.4: each unit has one variant for each language."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import Pair, file_format
-from .xml import XML_LANG, children, elements, local_name, same_language, text_of
+from ..reading import stamp_of
+from .format import Languages, Pair, Reading, file_format, same_language
+from .states import is_by_machine, unfinished
+from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 """Elements of a segment that hold markup of the document translated."""
-Languages = tuple[str, str]
+KIND = Kind("tmx", frozenset({"header", "tu"}))
 
 
-def read(path: Path, config: DataConfig) -> Iterator[Pair]:
-    """The variants of the two languages of each unit; an empty pair where one is missing.
+@dataclass(frozen=True)
+class Variant:
+    """The text of a unit in one language.
 
-    The languages are those that the settings name. Where they do not name both, they are those of the first unit with
-    two: the source is the one that the header calls so, else the first.
+    Attributes:
+        is_by_machine: Nobody has changed it since.
     """
-    named = config.languages
-    languages: Languages | None = named if all(named) else None
-    header, met, found = "", set[str](), False
-    for element in elements(path, {"header", "tu"}):
-        if local_name(element) == "header":
-            header = element.get("srclang", "")
-            continue
-        variants = _variants(element)
-        met.update(code for code, _ in variants)
-        if languages is None and len({code for code, _ in variants}) > 1:
-            languages = languages_of(path, [code for code, _ in variants], header)
-        src, tgt = (_in_language(variants, one) for one in languages) if languages else ([], [])
-        found = found or bool(src and tgt)
-        if src and tgt:
-            yield from product(src, tgt)
-        else:
-            yield "", ""
-    if not found:
-        raise DataError(
-            f"{path}: no unit in {' and '.join(languages) if languages else 'two languages'}; it has"
-            f" {', '.join(sorted(met)) or 'none'}; name two: --src-language en --tgt-language de"
-        )
+
+    language: str
+    element: Element
+    segment: Element
+    is_by_machine: bool
 
 
-def _in_language(variants: list[tuple[str, str]], language: str) -> list[str]:
-    return [text for code, text in variants if same_language(code, language) and text.strip()]
-
-
-def _variants(unit: Any) -> list[tuple[str, str]]:
-    """Language and text of each variant of a unit."""
+def variants_of(unit: Element) -> list[Variant]:
+    """The variants of a unit."""
     return [
-        (variant.get(XML_LANG) or variant.get("lang") or "", text_of(segment, CODES))
-        for variant in children(unit, "tuv")
-        for segment in children(variant, "seg")
+        Variant(language_of(variant), variant, segment, is_by_machine(unit, variant))
+        for variant in unit.children("tuv")
+        for segment in variant.children("seg")
     ]
 
 
-def languages_of(path: Path, codes: list[str], header: str) -> Languages:
-    """The two languages of a unit, regions of the same language as one where that leaves two."""
-    different = list(dict.fromkeys(re.split("[-_]", code)[0].lower() for code in codes))
-    if len(different) == 1:  # from one region to another
-        different = list(dict.fromkeys(codes))
-    if len(different) != 2:
+def language_of(variant: Element) -> str:
+    """The language that a variant says it is in."""
+    return variant.get(XML_LANG) or variant.get("lang")
+
+
+class LanguagePair:
+    """The languages that are taken from a memory: those that the settings name, else those of the first unit with two.
+
+    Of these, the source is the one that the header calls so, else the first.
+    """
+
+    def __init__(self, path: Path, config: DataConfig) -> None:
+        self._path, self._wanted = path, config.languages
+        self._header = ""
+        self.met = Counter[str]()
+        """All languages of the units, as the file writes them, and how many variants they have."""
+        self.pair: Languages | None = self._wanted if all(self._wanted) else None
+
+    def read_header(self, header: Element) -> None:
+        """Takes the source language from the header of the file."""
+        self._header = header.get("srclang")
+
+    def meet(self, variants: list[Variant]) -> Languages | None:
+        """The two languages, as soon as they are known.
+
+        Raises:
+            DataError: The settings do not name them, and a unit has more than two.
+        """
+        codes = [one.language for one in variants]
+        self.met.update(codes)
+        if self.pair is None and len(set(codes)) > 1:
+            self.pair = self._of_unit(codes)
+        return self.pair
+
+    def _of_unit(self, codes: list[str]) -> Languages:
+        """The two languages of a unit, regions of the same language as one where that leaves two."""
+        src, tgt = self._wanted
+        if src or tgt:
+            others = [code for code in _different(codes) if not same_language(code, src or tgt)]
+            if len(others) == 1:
+                return (src, others[0]) if src else (others[0], tgt)
+        elif len(different := _different(codes)) == 2:
+            src, tgt = different
+            is_turned = same_language(self._header, tgt) and not same_language(self._header, src)
+            return (tgt, src) if is_turned else (src, tgt)
         raise DataError(
-            f"{path}: units in {', '.join(dict.fromkeys(codes))}; name two of them: --src-language en --tgt-language de"
+            f"{self._path}: units in {', '.join(dict.fromkeys(codes))}; name two of them:"
+            " --src-language en --tgt-language de"
         )
-    src, tgt = different
-    return (tgt, src) if same_language(header, tgt) and not same_language(header, src) else (src, tgt)
+
+    def of_one_language(self) -> Languages:
+        """The two languages of a memory in one, if the settings name the other.
+
+        Raises:
+            DataError: They do not.
+        """
+        tgt = self._wanted[1]
+        if len(self.met) == 1 and tgt:
+            return next(iter(self.met)), tgt
+        raise self.refusal()
+
+    def refusal(self) -> DataError:
+        """Of a memory without a unit in these languages."""
+        two = " and ".join(self.pair) if self.pair else "two languages"
+        return DataError(
+            f"{self._path}: no unit in {two}; it has {', '.join(sorted(self.met)) or 'none'}; name two:"
+            " --src-language en --tgt-language de"
+        )
 
 
-TMX = file_format((".tmx",), read, incomplete=True)
+def _different(codes: list[str]) -> list[str]:
+    """The languages among codes; their regions where all are of one language."""
+    different = list(dict.fromkeys(re.split("[-_]", code)[0].lower() for code in codes))
+    return different if len(different) > 1 else list(dict.fromkeys(codes))
+
+
+def in_language(variants: list[Variant], language: str) -> list[Variant]:
+    """Those of the variants that have a text in a language."""
+    return [one for one in variants if same_language(one.language, language) and not one.segment.is_blank]
+
+
+def read(path: Path, config: DataConfig) -> Iterator[Pair]:
+    """The variants of the two languages of each unit; an empty pair where one is missing, or made by a machine."""
+    for pairs, _ in _read(path, LanguagePair(path, config)):
+        yield from pairs
+
+
+def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str]]:
+    """The pairs of each unit, and why there are none."""
+    found = False
+    for element in elements(path, KIND):
+        if element.local_name == "header":
+            languages.read_header(element)
+            continue
+        variants = variants_of(element)
+        pair = languages.meet(variants)
+        src, tgt = (in_language(variants, language) for language in pair) if pair else ([], [])
+        found = found or bool(src and tgt)
+        final = [[one for one in side if not one.is_by_machine] for side in (src, tgt)]
+        if not (src and tgt):
+            yield [("", "")], "in one language alone"
+        elif not all(final):
+            yield [("", "")], "by machine"
+        elif level := unfinished(element):
+            yield [("", "")], level
+        else:
+            texts = ([text_of(one.segment, CODES) for one in side] for side in final)
+            yield [pair for both in product(*texts) for pair in lines_of(*both)], ""
+    if not found and languages.met:
+        raise languages.refusal()
+
+
+def look_through(path: Path, config: DataConfig) -> Reading:
+    """Counts what `read` yields, and says what it is."""
+    return _look_through(path, stamp_of(path), config.languages)
+
+
+@lru_cache(maxsize=256)
+def _look_through(path: Path, stamp: object, wanted: Languages) -> Reading:
+    del stamp  # part of the key: a file with another stamp is another file
+    languages = LanguagePair(path, DataConfig(src_language=wanted[0], tgt_language=wanted[1]))
+    pairs, left_out = 0, Counter[str]()
+    for found, reason in _read(path, languages):
+        pairs += len(found)
+        left_out[reason] += 1
+    learnt = left_out.pop("", 0)
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "none"
+    src, tgt = languages.pair or ("", "")
+    return Reading(pairs, (src, tgt), f"{path}: {src} to {tgt}; units to learn from: {learnt:,}; left out: {reasons}")
+
+
+TMX = file_format((".tmx",), read, look_through=look_through, incomplete=True)
 FORMATS = {".tmx": TMX}

@@ -1,19 +1,142 @@
 """XLIFF 1.2 and 2, which translation tools exchange: units with a source and, once translated, a target."""
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import Pair, file_format
-from .xml import children, elements, local_name, same_language, text_of
+from ..reading import stamp_of
+from .format import Languages, Pair, Reading, file_format, same_language
+from .states import State, state_of
+from .xml import Element, Kind, elements, lines_of, text_of
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
 """Inline elements that hold markup, or nothing; `g`, `pc` and `mrk` hold text."""
-UNTRANSLATED = frozenset({"new", "initial"})
-"""States of a target that nobody has translated yet, beside those that begin with `needs-`."""
-Languages = tuple[str, str]
+KIND = Kind("xliff", frozenset({"trans-unit", "unit"}))
+ANY: Languages = ("", "")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A text of a unit and its translation: those of a unit, of a segment, or of a sentence that a tool has marked.
+
+    Attributes:
+        part: The unit, or in XLIFF 2 its segment.
+        mark: The number of the sentence, if it is a marked one.
+        target: Its translation: an element, which may be empty; None if there is none.
+    """
+
+    unit: Element
+    part: Element
+    source: Element
+    target: Element | None
+    mark: str | None
+    state: State
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """What there is to learn; an empty pair if there is nothing."""
+        if not self.state.is_final or self.target is None or not text_of(self.source, CODES).strip():
+            return [("", "")]
+        return lines_of(text_of(self.source, CODES), text_of(self.target, CODES))
+
+
+def segments_of(unit: Element) -> Iterator[Segment]:
+    """The segments of a unit that have a source."""
+    for part in unit.children("segment") or [unit]:  # XLIFF 2 has its texts in segments
+        source, target, marked = part.child("source"), part.child("target"), part.child("seg-source")
+        translated = {} if target is None else marks_in(target)
+        sources = {} if marked is None else marks_in(marked)
+        if sources and (translated or target is None or target.is_blank):
+            for mark, sentence in sources.items():
+                there = translated.get(mark)
+                is_empty = there is None or there.is_blank
+                yield Segment(unit, part, sentence, there, mark, state_of(unit, part, target, mark, is_empty=is_empty))
+        elif source is not None:
+            is_empty = target is None or target.is_blank
+            yield Segment(unit, part, source, target, None, state_of(unit, part, target, None, is_empty=is_empty))
+
+
+def marks_in(element: Element) -> dict[str, Element]:
+    """The sentences that a tool has marked in a text of XLIFF 1.2, by their numbers."""
+    marks = [one for one in element.descendants() if one.local_name == "mrk" and one.get("mtype") == "seg"]
+    return {one.get("mid"): one for one in marks}
+
+
+class LanguagePair:
+    """The languages that are taken from a file: those that the settings name, else the first that it names itself."""
+
+    def __init__(self, path: Path, config: DataConfig) -> None:
+        self._path, self._wanted = path, config.languages
+        self._first = ANY
+        self.others = Counter[Languages]()
+        """Segments in other languages, which are left out."""
+        self.taken = ANY
+        """As the file writes them."""
+
+    def takes(self, unit: Element, segments: int, *, turned: bool = False) -> bool | None:
+        """Whether a unit is in these languages; None if it is the other way round, from target to source.
+
+        Args:
+            segments: How many the unit has.
+            turned: Whether a unit that is the other way round is taken.
+
+        Raises:
+            DataError: The settings name no languages, and the file has several.
+        """
+        now = languages_of(unit)
+        if all(map(_fits, now, self._wanted)):
+            if all(now) and not all(self._wanted):
+                self._first = self._first if all(self._first) else now
+                if not _alike(self._first, now):
+                    raise DataError(
+                        f"{self._path}: from {named(self._first)}, and further on from {named(now)}; name the languages"
+                        f" to take: --src-language {now[0]} --tgt-language {now[1]}"
+                    )
+            self.taken = (self.taken[0] or now[0], self.taken[1] or now[1])
+            return True
+        if turned and all(self._wanted) and all(now) and all(map(_fits, now, reversed(self._wanted))):
+            self.taken = now[1], now[0]
+            return None
+        self.others[now] += segments
+        return False
+
+    def refuse_if_none(self, found: bool) -> None:
+        """Refuses a file that has units, but none in these languages."""
+        if found or not self.others:
+            return
+        src, tgt = next(iter(self.others))
+        raise DataError(
+            f"{self._path}: from {' and '.join(map(named, self.others))}, not from {named(self._wanted)}; name the"
+            f" languages of the file: --src-language {src or 'en'} --tgt-language {tgt or 'de'}"
+        )
+
+
+def named(languages: Languages) -> str:
+    """Two languages in words."""
+    return f"{languages[0] or 'no language'} to {languages[1] or 'no language'}"
+
+
+def languages_of(unit: Element) -> Languages:
+    """The languages that the file names for a unit."""
+    return _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+
+
+def _language(unit: Element, *names: str) -> str:
+    """An attribute of the closest element around a unit that has it."""
+    return next((above.get(name) for above in unit.around() for name in names if above.get(name)), "")
+
+
+def _fits(code: str, wanted: str) -> bool:
+    """Whether a language that a file names, or not, is the one wanted, or a more general form of it."""
+    return not code or not wanted or same_language(code, wanted) or same_language(wanted, code)
+
+
+def _alike(one: Languages, other: Languages) -> bool:
+    return all(map(_fits, one, other))
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -21,86 +144,50 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
     The settings may name the two languages of the file, in either order.
     """
-    languages: Languages | None = None
-    for unit in elements(path, {"trans-unit", "unit"}):
-        now = _languages(unit)
-        if languages not in (None, now):
-            raise DataError(f"{path}: from {_named(languages)}, and further on from {_named(now)}; split the file")
-        languages = now
-        swapped = _swapped(path, now, config)
-        for src, tgt in _pairs(unit):
-            yield (tgt, src) if swapped else (src, tgt)
-    if languages is None:
-        raise DataError(f"{path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
+    for pairs, _ in _read(path, LanguagePair(path, config)):
+        yield from pairs
 
 
-def refuse_other_languages(path: Path, units: list[Any], config: DataConfig) -> None:
-    """Refuses a file that is in the languages that the settings name."""
-    for unit in units:
-        now = _languages(unit)
-        if _swapped(path, now, config):
-            raise DataError(f"{path}: from {_named(now)}, not from {_named(config.languages)}")
+def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], Segment]]:
+    found = False
+    for unit in elements(path, KIND):
+        segments = list(segments_of(unit))
+        taken = languages.takes(unit, len(segments), turned=True)
+        found = found or taken is not False
+        if taken is False:
+            continue
+        for one in segments:
+            yield one.pairs if taken else [(tgt, src) for src, tgt in one.pairs], one
+    languages.refuse_if_none(found)
 
 
-def _swapped(path: Path, languages: Languages, config: DataConfig) -> bool:
-    """Whether the file's target language is the source wanted. A language that the file does not name fits."""
-    wanted = config.languages
-    if all(map(_fits, languages, wanted)):
-        return False
-    if all(map(_fits, languages, reversed(wanted))):
-        return True
-    raise DataError(
-        f"{path}: from {_named(languages)}, not from {_named(wanted)}; name the languages of the file:"
-        f" --src-language {languages[0]} --tgt-language {languages[1]}"
-    )
+def look_through(path: Path, config: DataConfig) -> Reading:
+    """Counts what `read` yields, and says what it is."""
+    return _look_through(path, stamp_of(path), config.languages)
 
 
-def _fits(code: str, wanted: str) -> bool:
-    return not code or not wanted or same_language(code, wanted)
+@lru_cache(maxsize=256)
+def _look_through(path: Path, stamp: object, wanted: Languages) -> Reading:
+    del stamp  # part of the key: a file with another stamp is another file
+    languages = LanguagePair(path, DataConfig(src_language=wanted[0], tgt_language=wanted[1]))
+    pairs, final, rest = 0, Counter[str](), Counter[str]()
+    for found, segment in _read(path, languages):
+        pairs += len(found)
+        (final if segment.state.is_final else rest)[segment.state.name] += 1
+    remark = f"{path}: {named(languages.taken)}; segments to learn from: {counted(final)}; left out: {counted(rest)}"
+    return Reading(pairs, languages.taken, remark + in_other_languages(languages.others))
 
 
-def _named(languages: Languages) -> str:
-    return f"{languages[0] or 'no language'} to {languages[1] or 'no language'}"
+def counted(states: Counter[str]) -> str:
+    """States and how many segments have them, in words: the most frequent first."""
+    return ", ".join(f"{count:,} {state}" for state, count in states.most_common()) or "none"
 
 
-def _languages(unit: Any) -> Languages:
-    """The languages that the file names for a unit."""
-    return _language(unit, "source-language", "srcLang"), _language(unit, "target-language", "trgLang")
+def in_other_languages(others: Counter[Languages]) -> str:
+    """Segments that are left out for their languages, in words."""
+    return "".join(f"; {count:,} from {named(languages)} are left out" for languages, count in others.items())
 
 
-def _language(unit: Any, *names: str) -> str:
-    """An attribute of the closest element around a unit that has it."""
-    return next((above.get(name) for above in unit.iterancestors() for name in names if above.get(name)), "")
-
-
-def _pairs(unit: Any) -> list[Pair]:
-    parts = children(unit, "segment") or [unit]  # XLIFF 2 has its texts in segments
-    return [pair for part in parts for pair in _pairs_of_part(part)]
-
-
-def _pairs_of_part(part: Any) -> list[Pair]:
-    sources, targets = children(part, "source"), children(part, "target")
-    if not sources or not targets or part.get("approved") == "no":
-        return [("", "")]
-    states = part.get("state", ""), targets[0].get("state", "")
-    if any(state in UNTRANSLATED or state.startswith("needs-") for state in states):
-        return [("", "")]
-    segmented = _by_mark(children(part, "seg-source")[0]) if children(part, "seg-source") else {}
-    translated = _by_mark(targets[0])
-    if segmented and translated:
-        return [_if_both(text, translated.get(mark, "")) for mark, text in segmented.items()]
-    return [_if_both(text_of(sources[0], CODES), text_of(targets[0], CODES))]
-
-
-def _if_both(src: str, tgt: str) -> Pair:
-    return (src, tgt) if src.strip() and tgt.strip() else ("", "")
-
-
-def _by_mark(element: Any) -> dict[str, str]:
-    """The sentences that a tool has marked in a text of XLIFF 1.2, by their numbers."""
-    marks = [one for one in element.iter() if local_name(one) == "mrk" and one.get("mtype") == "seg"]
-    return {mark.get("mid", ""): text_of(mark, CODES) for mark in marks}
-
-
-XLIFF = file_format((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read, incomplete=True)
-FORMATS = dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), XLIFF)
+_SUFFIXES = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf")
+XLIFF = file_format(_SUFFIXES, read, look_through=look_through, incomplete=True)
+FORMATS = dict.fromkeys(_SUFFIXES, XLIFF)

@@ -5,92 +5,71 @@ tags for placeholders.
 """
 
 import re
-from copy import deepcopy
 from itertools import chain, count
-from typing import Any
 
-from ...data.formats.xml import local_name
+from ...data.formats.xml import DELETED, Element, unwrapped
 from .messages import looks_like_message
+from .xml import XmlDocument
 
 
 class Inline:
     """The content of a segment as `text` with tags, and back. The content of elements named in `codes` is markup."""
 
-    def __init__(self, element: Any, codes: frozenset[str]) -> None:
-        self._elements: dict[str, Any] = {}
-        self._codes = codes
-        whole = "".join(element.itertext())
+    def __init__(self, document: XmlDocument, element: Element, codes: frozenset[str]) -> None:
+        self._document, self._codes = document, codes
+        self._manner = document.manner(element)
+        self._written: dict[str, bytes] = {}
+        """The XML of each tag."""
+        whole = element.whole_text
         self._letter = next(name for name in chain(["t"], (f"t{n}_" for n in count())) if f"<{name}" not in whole)
         self._tag = re.compile(rf"(</?{self._letter}\d+/?>)")
-        self.text = self._flatten(element)
+        self._count = 0
+        self.text = unwrapped(self._flatten(element), element.preserves)
 
-    def _flatten(self, element: Any) -> str:
-        text = element.text or ""
-        for child in element:
-            name = f"{self._letter}{len(self._elements) + 1}"
-            self._elements[name] = child
-            if self._is_code(child):
-                text += f"<{name}/>"
-            else:
-                text += f"<{name}>{self._flatten(child)}</{name}>"
-            text += child.tail or ""
+    def _flatten(self, element: Element) -> str:
+        text = ""
+        for one in element.content:
+            if isinstance(one, str):
+                text += one
+            elif one.get("mtype") != DELETED:
+                text += self._flatten_child(one)
         return text
 
-    def _is_code(self, element: Any) -> bool:
+    def _flatten_child(self, child: Element) -> str:
+        self._count += 1
+        name, file = f"{self._letter}{self._count}", self._document.file
+        if self._is_code(child):
+            self._written[f"<{name}/>"] = file.outer(child)
+            return f"<{name}/>"
+        self._written[f"<{name}>"] = file.content[child.start : file.inner_start(child)]
+        self._written[f"</{name}>"] = file.content[child.stop : file.end(child)]
+        return f"<{name}>{self._flatten(child)}</{name}>"
+
+    def _is_code(self, element: Element) -> bool:
         """Whether nothing in an element is to be translated."""
         protected = element.get("translate") == "no" or element.get("mtype") == "protected"
-        return protected or local_name(element) in ("", *self._codes) or not (len(element) or element.text)
+        return protected or element.local_name in self._codes or not element.content
 
-    def put(self, text: str, target: Any) -> bool:
-        """Replaces the content of the element `target` by a translation of `self.text`.
+    def xml(self, text: str) -> bytes | None:
+        """A translation of `self.text` as XML.
 
         Returns:
-            False if a tag is missing, comes twice, or tags are not nested; the element is then unchanged. In a message
-            of ICU's format a tag comes as often as there are branches with it.
+            None if a tag is missing, comes twice, or tags are not nested. In an ICU message a tag may come again.
         """
-        tags, expected = sorted(self._tag.findall(text)), sorted(self._tag.findall(self.text))
+        tags, expected = self._tag.findall(text), self._tag.findall(self.text)
         if looks_like_message(self.text):
-            tags, expected = sorted({*tags}), sorted({*expected})
-        if tags != expected:
-            return False
-        root: list[Any] = [None, "", []]  # element to copy, text, children with their tails
-        stack = [root]
+            tags, expected = set(tags), set(expected)
+        if sorted(tags) != sorted(expected):
+            return None
+        opened, pieces = list[str](), list[bytes]()
         for piece in self._tag.split(text):
             if not self._tag.fullmatch(piece):
-                _append_text(stack[-1], piece)
-            elif piece.startswith("</"):
-                if stack[-1][0] != piece[2:-1]:
-                    return False
-                stack.pop()
-            else:
-                node: list[Any] = [piece.strip("</>"), "", []]
-                stack[-1][2].append([node, ""])
-                if not piece.endswith("/>"):
-                    stack.append(node)
-        if len(stack) > 1:
-            return False
-        for child in list(target):
-            target.remove(child)
-        target.text = root[1]
-        for node, tail in root[2]:
-            target.append(self._built(node, tail))
-        return True
-
-    def _built(self, node: list[Any], tail: str) -> Any:
-        name, text, children = node
-        copy = deepcopy(self._elements[name])
-        copy.tail = tail
-        if f"<{name}>" in self.text:
-            for child in list(copy):
-                copy.remove(child)
-            copy.text = text
-            for child, child_tail in children:
-                copy.append(self._built(child, child_tail))
-        return copy
-
-
-def _append_text(node: list[Any], text: str) -> None:
-    if node[2]:
-        node[2][-1][1] += text
-    else:
-        node[1] += text
+                pieces.append(self._manner.write(piece).encode() if piece else b"")
+                continue
+            pieces.append(self._written[piece])
+            if piece.startswith("</"):
+                if not opened or opened.pop() != piece[2:-1]:
+                    return None
+            elif not piece.endswith("/>"):
+                opened.append(piece[1:-1])
+        return None if opened else b"".join(pieces)

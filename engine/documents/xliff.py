@@ -1,157 +1,147 @@
 """XLIFF 1.2 and 2: units without a target, and those that are said to be new or translated by machine."""
 
-from copy import deepcopy
+from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ...data.config import DataConfig
-from ...data.formats.xliff import CODES, refuse_other_languages
-from ...data.formats.xml import children, local_name, parse_tree, write_tree
+from ...data.formats.states import OURS, trados_segment
+from ...data.formats.xliff import (
+    CODES,
+    KIND,
+    LanguagePair,
+    Segment,
+    counted,
+    in_other_languages,
+    marks_in,
+    named,
+    segments_of,
+)
+from ...data.formats.xml import Element
 from ...system.errors import DataError
-from .document import Fields
 from .inline import Inline
+from .xml import Attributes, XmlDocument, start_tag
 
-_OPEN_STATES = frozenset({"new", "needs-translation", "initial"})
 _BY_MACHINE = {"state": "needs-review-translation", "state-qualifier": "mt-suggestion"}
 """Attributes of a target of XLIFF 1.2 that nobody has looked at."""
-_BY_MACHINE_2 = {"state": "translated", "subState": "tfm:machine"}
+_BY_MACHINE_2: Attributes = {"state": "translated", "subState": f"{OURS}:machine"}
 """Attributes of a segment of XLIFF 2; a person makes of it `reviewed` or `final`."""
+_BY_MACHINE_TRADOS: Attributes = {"conf": "Draft", "origin": "mt", "origin-system": OURS}
+_MATCH_TRADOS: Attributes = dict.fromkeys(("percent", "text-match", "struct-match"))
+"""What was said of the match in a memory that the text came from."""
+_BY_MACHINE_MEMOQ: Attributes = {"mq:status": "MachineTranslated"}
+_BY_MACHINE_PHRASE: Attributes = {"m:confirmed": "0", "m:trans-origin": "mt"}
 
 
-class XliffDocument:
+class XliffDocument(XmlDocument):
     """Fills units, or the segments of a unit. The settings name the target language if the file does not."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
-        self._tree = parse_tree(path)
-        self.fields = Fields()
-        root = self._tree.getroot()
-        units = list(root.iter("{*}trans-unit", "{*}unit"))
-        if not units:
-            raise DataError(f"{path}: no <trans-unit> (XLIFF 1.2) and no <unit> (XLIFF 2) in it")
-        refuse_other_languages(path, units, config)
-        _name_language(path, root, config)
-        named = [root.get("trgLang"), *(file.get("target-language") for file in root.iter("{*}file"))]
-        self.fields.language = next(filter(None, named), "")
-        parts = [part for unit in units if _is_translatable(unit) for part in children(unit, "segment") or [unit]]
-        for part in parts:
-            if children(part, "source") and part.get("approved") != "yes":
-                self._add(part)
-        self.remark = f"{path}: {len(self.fields):,} segments are empty, new or by machine"
+        super().__init__(path)
+        self._rebuilt: dict[int, tuple[Segment, dict[str, bytes]]] = {}
+        """Targets that lack marks of their sources, with the sentences filled in, by the place of their units."""
+        languages, states, closed = LanguagePair(path, config), Counter[str](), Counter[str]()
+        units, found = self.file.elements(KIND), False
+        for unit in units:
+            segments = list(segments_of(unit))
+            taken = languages.takes(unit, len(segments))
+            found = found or bool(taken)
+            for one in segments if taken else []:
+                is_open = one.state.is_open and _is_translatable(unit) and not one.source.is_blank
+                (states if is_open else closed)[one.state.name] += 1
+                if is_open:
+                    self._add(one)
+        languages.refuse_if_none(found)
+        self._language = self.fields.language = languages.taken[1] or config.languages[1]
+        if len(self.fields) and not self._language and units[0].local_name == "unit":
+            raise DataError(f"{path} does not name its target language (trgLang); name it: --tgt-language de")
+        count = states.total() + closed.total()
+        self.remark = (
+            f"{path}: {named((languages.taken[0] or config.languages[0], self._language))}; {len(self.fields):,} of"
+            f" {count:,} segments to fill in: {counted(states)}; the others: {counted(closed)}"
+            f"{in_other_languages(languages.others)}"
+        )
 
-    def _add(self, part: Any) -> None:
-        segmented = children(part, "seg-source")
-        marks = {one.get("mid", ""): one for one in segmented[0].iter() if _is_mark(one)} if segmented else {}
-        if not marks:
-            if _is_open(part, children(part, "target")):
-                self._add_text(part, Inline(children(part, "source")[0], CODES))
-            return
-        for name, mark in marks.items():
-            there = [one for target in children(part, "target") for one in target.iter() if one.get("mid") == name]
-            if not "".join("".join(one.itertext()) for one in there).strip() or _is_open(
-                part, children(part, "target")
-            ):
-                self._add_mark(part, segmented[0], name, Inline(mark, CODES))
+    def _add(self, segment: Segment) -> None:
+        inline = Inline(self, segment.source, CODES)
+        self.fields.add(inline.text, partial(self._put, segment, inline))
 
-    def _add_text(self, part: Any, inline: Inline) -> None:
-        def put(text: str) -> bool:
-            new = _new_target(part)
-            if not inline.put(text, new):
-                return False
-            old = children(part, "target")
-            if old:
-                new.attrib.update(old[0].attrib)
-                new.tail = old[0].tail
-                part.replace(old[0], new)
-            else:
-                _insert_target(part, new)
-            _mark_as_by_machine(part, new)
-            return True
+    def _put(self, segment: Segment, inline: Inline, text: str) -> bool:
+        xml = inline.xml(text)
+        if xml is None:
+            return False
+        on_target = self._mark(segment)
+        part, target = segment.part, segment.part.child("target")
+        if target is not None:
+            self.set_attributes(target, dict(on_target))
+        if segment.target is not None:
+            self.set_inner(segment.target, xml)
+        elif segment.mark is not None:
+            self._rebuilt.setdefault(part.start, (segment, {}))[1][segment.mark] = xml
+        else:
+            self._insert_target(part, on_target, xml)
+        self._name_language(segment.unit)
+        return True
 
-        self.fields.add(inline.text, put)
+    def _mark(self, segment: Segment) -> dict[str, str]:
+        """Says in the way of the tool that a machine made a translation.
 
-    def _add_mark(self, part: Any, segmented: Any, name: str, inline: Inline) -> None:
-        def put(text: str) -> bool:
-            new = segmented.makeelement(segmented.tag)
-            if not inline.put(text, new):
-                return False
-            target = _segmented_target(part, segmented)
-            mark = next(one for one in target.iter() if _is_mark(one) and one.get("mid") == name)
-            mark.text, mark[:] = new.text, list(new)
-            _mark_as_by_machine(part, target)
-            return True
+        Returns:
+            What is to be said of it in the target.
+        """
+        own, part = trados_segment(segment.unit, segment.mark), segment.part
+        if own is not None:
+            self.set_attributes(own, _BY_MACHINE_TRADOS | _MATCH_TRADOS)
+        elif "mq:status" in part.attributes:
+            self.set_attributes(part, _BY_MACHINE_MEMOQ)
+        elif "m:confirmed" in part.attributes:
+            self.set_attributes(part, _BY_MACHINE_PHRASE)
+        elif part.local_name == "segment":
+            self.set_attributes(part, _BY_MACHINE_2)
+        else:
+            return _BY_MACHINE
+        return {}
 
-        self.fields.add(inline.text, put)
+    def _insert_target(self, part: Element, attributes: dict[str, str], xml: bytes) -> None:
+        """Puts a new target where it belongs, behind the source."""
+        before = part.child("seg-source") or part.child("source")
+        assert before is not None  # or there would be nothing to fill in
+        source = before.name.removesuffix("seg-source").removesuffix("source")
+        name = f"{source}target"
+        if "xml:space" in before.attributes:
+            attributes = {"xml:space": before.get("xml:space"), **attributes}
+        self.insert_behind(before, start_tag(name, attributes) + xml + f"</{name}>".encode())
+
+    def _name_language(self, unit: Element) -> None:
+        """Sees to it that the language of a filled target is named."""
+        for one in unit.around() if self._language else ():
+            if one.local_name == "file" and unit.local_name == "trans-unit" and not one.get("target-language"):
+                self.set_attributes(one, {"target-language": self._language})
+            elif one.local_name == "xliff" and unit.local_name == "unit" and not one.get("trgLang"):
+                self.set_attributes(one, {"trgLang": self._language})
 
     def save(self, stream: IO[bytes]) -> None:
         """Writes the file."""
-        write_tree(self._tree, stream)
+        for segment, sentences in self._rebuilt.values():
+            self._rebuild(segment, sentences)
+        self._rebuilt.clear()
+        super().save(stream)
+
+    def _rebuild(self, segment: Segment, sentences: dict[str, bytes]) -> None:
+        """Gives a unit a target with a mark for each of its source's; those that have no translation are empty."""
+        marked, target = segment.part.child("seg-source"), segment.part.child("target")
+        assert marked is not None  # the sentences are marked there
+        there = {} if target is None else marks_in(target)
+        old = {mark: self.take_inner(one) for mark, one in there.items()}
+        written = {one.start: {**old, **sentences}.get(mark, b"") for mark, one in marks_in(marked).items()}
+        inner = self.inner_with(marked, written)
+        if target is not None:
+            self.set_inner(target, inner)
+        else:
+            self._insert_target(segment.part, self._mark(segment), inner)
 
 
-def _name_language(path: Path, root: Any, config: DataConfig) -> None:
-    """Sees to it that the language of the targets is named, as it must be in XLIFF 2."""
-    if root.get("version", "").startswith("1"):
-        for file in root.iter("{*}file"):
-            if not file.get("target-language") and config.languages[1]:
-                file.set("target-language", config.languages[1])
-    elif not root.get("trgLang"):
-        if not config.languages[1]:
-            raise DataError(f"{path} does not name its target language (trgLang); name it: --tgt-language de")
-        root.set("trgLang", config.languages[1])
-
-
-def _is_translatable(unit: Any) -> bool:
-    said = (one.get("translate") for one in (unit, *unit.iterancestors()))
+def _is_translatable(unit: Element) -> bool:
+    said = (one.get("translate") for one in unit.around())
     return next((value for value in said if value), "yes") != "no"
-
-
-def _is_mark(element: Any) -> bool:
-    return local_name(element) == "mrk" and element.get("mtype") == "seg"
-
-
-def _is_open(part: Any, targets: list[Any]) -> bool:
-    """Whether a unit or segment is empty, new, or by machine and unreviewed."""
-    if not targets or not "".join(targets[0].itertext()).strip():
-        return True
-    if local_name(part) == "segment":
-        return part.get("state") in _OPEN_STATES or all(part.get(key) == v for key, v in _BY_MACHINE_2.items())
-    target = targets[0]
-    return target.get("state") in _OPEN_STATES or all(target.get(key) == v for key, v in _BY_MACHINE.items())
-
-
-def _mark_as_by_machine(part: Any, target: Any) -> None:
-    if local_name(part) == "segment":
-        part.attrib.update(_BY_MACHINE_2)
-    else:
-        target.attrib.update(_BY_MACHINE)
-
-
-def _new_target(part: Any) -> Any:
-    source = children(part, "source")[0]
-    return source.makeelement(source.tag.removesuffix("source") + "target")
-
-
-def _insert_target(part: Any, target: Any) -> None:
-    """Puts a target where it belongs, behind the source."""
-    before = (children(part, "seg-source") or children(part, "source"))[0]
-    target.tail = before.tail  # `addnext` takes the tail along
-    before.addnext(target)
-
-
-def _segmented_target(part: Any, segmented: Any) -> Any:
-    """The target of a unit with a mark for each of its source's; those that were not there are empty."""
-    target = next(iter(children(part, "target")), None)
-    there = {one.get("mid"): one for one in target.iter() if _is_mark(one)} if target is not None else {}
-    if target is not None and set(there) >= {one.get("mid") for one in segmented.iter() if _is_mark(one)}:
-        return target
-    new = _new_target(part)
-    new.text, new[:] = segmented.text, [deepcopy(one) for one in segmented]
-    for mark in [one for one in new.iter() if _is_mark(one)]:
-        old = there.get(mark.get("mid"))
-        mark.text, mark[:] = (None, []) if old is None else (old.text, list(old))
-    if target is None:
-        _insert_target(part, new)
-    else:
-        new.attrib.update(target.attrib)
-        new.tail = target.tail
-        part.replace(target, new)
-    return new

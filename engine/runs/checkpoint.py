@@ -83,6 +83,9 @@ class ModelDescription:
     decoding: dict[str, Any]
     corpus: dict[str, Any] = field(default_factory=dict)
     """What the training pairs are like, see `data.facts`; nothing in checkpoints of an earlier tfm."""
+    src_language: str = ""
+    """Of the training pairs, where the settings or the files name it."""
+    tgt_language: str = ""
 
     def model_config(self) -> ModelConfig:
         """Sizes and choices of the model."""

@@ -17,6 +17,7 @@ Nothing here needs torch.
 import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from .checkpoint import (
     checkpoint_step,
     damage,
     has_vocabulary,
+    read_description,
     read_model,
     read_saved,
     read_state,
@@ -38,6 +40,7 @@ from .checkpoint import (
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
+    from ...data.formats.format import Languages
     from ...data.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
@@ -181,6 +184,15 @@ class RunDirectory:
             return {}
         data = asdict(self.configuration().data)
         return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
+
+    @property
+    def languages(self) -> "Languages":
+        """The languages of its pairs, as far as they are known: a checkpoint says so."""
+        for checkpoint in reversed(self.checkpoints()):
+            with suppress(ModelError):  # a damaged one is said to be so by who uses it
+                description = read_description(checkpoint)
+                return description.src_language, description.tgt_language
+        return "", ""
 
     def refuse_other(self, config: "RunConfig") -> None:
         """Refuses to go on with settings that would make it another run. Without a checkpoint it has nothing to lose.

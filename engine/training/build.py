@@ -10,6 +10,7 @@ import torch
 from ...configs import RunConfig
 from ...data.batching import BatchSource
 from ...data.facts import CorpusFacts
+from ...data.formats.format import Languages
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
@@ -120,7 +121,9 @@ def build_loss(description: ModelDescription, config: TrainingConfig, dtype: tor
             raise unknown("objective", other)
 
 
-def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts) -> ModelDescription:
+def describe_model(
+    settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts, languages: Languages = ("", "")
+) -> ModelDescription:
     """What `model.json` says of the model of a run, trained on a corpus like this."""
     return ModelDescription(
         format=FORMAT_VERSION,
@@ -133,6 +136,8 @@ def describe_model(settings: RunConfig, tokenizer: Tokenizer, facts: CorpusFacts
         weights="ema" if settings.training.ema_decay else "model",
         decoding=asdict(settings.decoding),
         corpus=asdict(facts),
+        src_language=languages[0],
+        tgt_language=languages[1],
     )
 
 

@@ -7,6 +7,7 @@ from ...configs import RunConfig
 from ...data.cleaning import clean
 from ...data.corpus import Corpus, Pair, dev_corpus, first_pairs, mix, open_corpus, replay_corpus
 from ...data.facts import sample_rows, swap_remark
+from ...data.formats.format import Languages
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
 from ...data.vocabulary_training import build_tokenizer
@@ -41,6 +42,7 @@ class PreparedData:
         train, dev: Tokenised pairs.
         dev_pairs: The validation set as text.
         identity: Changes whenever any of the text does.
+        languages: Those that the settings name, else those that the training files do.
     """
 
     tokenizer: Tokenizer
@@ -48,6 +50,7 @@ class PreparedData:
     dev: TokenStore
     dev_pairs: list[Pair]
     identity: str
+    languages: Languages = ("", "")
 
 
 def prepare_data(
@@ -104,7 +107,9 @@ def prepare_data(
     if saved is None:
         for doubt in doubts(train_store, len(dev_pairs), settings.training):
             reporter.warn(doubt)
-    return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity)
+    (src, tgt), (known_src, known_tgt) = settings.data.languages, train.languages
+    languages = src or known_src, tgt or known_tgt
+    return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity, languages)
 
 
 def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:

@@ -200,7 +200,7 @@ def opened(
         data = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
         if saved is not None and not dry:  # its files may have other names by now, but hold what they did
             directory.write_configuration(settings)
-        description = describe_model(settings, data.tokenizer, data.train.facts)
+        description = describe_model(settings, data.tokenizer, data.train.facts, data.languages)
         setup = settle(
             directory,
             settings.training,

@@ -399,6 +399,21 @@ def test_a_translator_brings_a_memory_messages_and_a_table(
     score = tfm("evaluate", "--run", "r", "--data", "app.po", "--metric", "chrf")
     assert score.returncode == 0, error_of(score)
     assert "1 of 21 entries left out: no text on one side" in error_of(score)
+    assert RunDirectory(corpus / "r").languages == ("en", "de")
+    units = [
+        f'<file source-language="en-US" target-language="{code}"><trans-unit><source>12 3</source></trans-unit></file>'
+        for code in ("fr", "de")
+    ]
+    (corpus / "in.xlf").write_text(f"<xliff>{''.join(units)}</xliff>")
+    translated = tfm("translate", "--run", "r", "--input", "in.xlf", "--output", "out.xlf")
+    assert translated.returncode == 0, error_of(translated)
+    assert "en-US to de; 1 of 1 segments to fill in: 1 empty" in error_of(translated)
+    assert "1 from en-US to fr are left out" in error_of(translated)
+    text = (corpus / "out.xlf").read_text()
+    assert text.startswith(f"<xliff>{units[0]}") and text.count("<target ") == 1
+    other = tfm("translate", "--run", "r", "--input", "in.xlf", "--output", "o.xlf", "--tgt-language", "es")
+    assert other.returncode == 3
+    assert "from en-US to fr and en-US to de, not from en to es; name the languages of the file" in error_of(other)
 
 
 def test_init_from_takes_weights_tokenizer_and_sizes(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:

@@ -156,3 +156,15 @@ def test_older_tables_may_call_their_columns_otherwise(write: Write) -> None:
     config = DataConfig(replay=[path], replay_src_column="english", replay_tgt_column="german", src_column="en")
     old = replay_corpus(config)
     assert old is not None and list(old.pairs()) == [("one", "eins")]
+
+
+def test_the_languages_of_several_files_are_those_that_they_share(write: Write) -> None:
+    def memory(name: str, src: str, tgt: str) -> str:
+        unit = f'<tu><tuv xml:lang="{src}"><seg>a</seg></tuv><tuv xml:lang="{tgt}"><seg>b</seg></tuv></tu>'
+        return str(write(name, f"<tmx><body>{unit}</body></tmx>"))
+
+    first, table = memory("a.tmx", "en-US", "de"), str(write("a.tsv", "a\tb\n"))
+    assert open_corpus(DataConfig(data=["toy"])).languages == ("en", "de")
+    assert open_corpus(DataConfig(data=[first, table])).languages == ("en", "de")
+    assert open_corpus(DataConfig(data=[first, memory("b.tmx", "en", "fr")])).languages == ("en", "")
+    assert open_corpus(DataConfig(data=[table])).languages == ("", "")

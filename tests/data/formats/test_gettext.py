@@ -7,6 +7,8 @@ import pytest
 from helpers.tables import pairs_of
 from helpers.written_files import Write
 
+from tfm.data.config import DataConfig
+from tfm.data.corpus import open_spec
 from tfm.system.errors import DataError
 
 PO = r"""# a comment
@@ -80,8 +82,24 @@ def test_a_mark_of_byte_order_and_line_ends_of_windows_do_no_harm(write: Write) 
     assert pairs_of(write("a.po", b"\xef\xbb\xbf" + PO.replace("\n", "\r\n").encode())) == PAIRS
 
 
+def test_a_file_of_a_header_alone_has_no_pairs(write: Write) -> None:
+    corpus = open_spec(str(write("a.po", PO[: PO.index("#: main")])), DataConfig())
+    assert list(corpus.pairs()) == [] and "0 translated, 0 fuzzy, 0 empty, 0 obsolete" in corpus.remarks[0]
+    assert "2 translated, 1 fuzzy, 1 empty, 1 obsolete" in open_spec(str(write("b.po", PO)), DataConfig()).remarks[0]
+
+
+def test_a_form_that_shows_other_numbers_than_one_is_paired_with_a_source_that_shows_them(write: Write) -> None:
+    russian = PO.replace(
+        "nplurals=2; plural=(n != 1)", "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10<5 ? 1 : 2)"
+    )
+    russian = russian.replace('msgstr[1] "%d Dateien"', 'msgstr[1] "%d few"\nmsgstr[2] "%d many"')
+    assert ("%d file", "%d Datei") in pairs_of(write("a.po", russian))
+    without_number = russian.replace('msgid "%d file"', 'msgid "one file"')
+    assert [src for src, _ in pairs_of(write("b.po", without_number)) if "file" in src] == ["%d files"]
+
+
 def test_damaged_files_are_named(write: Write) -> None:
-    with pytest.raises(DataError, match=r"bad\.po:3: no valid gettext file"):
+    with pytest.raises(DataError, match=r"bad\.po:3: nonsense is no keyword of a PO file"):
         pairs_of(write("bad.po", 'msgid "a"\nmsgstr "b"\nnonsense\n'))
     with pytest.raises(DataError, match=r"open\.po:2: the string has no double quote at its end"):
         pairs_of(write("open.po", 'msgid "a"\nmsgstr "b\n'))

@@ -5,6 +5,7 @@ from helpers.tables import pairs_of
 from helpers.written_files import Write
 
 from tfm.data.config import DataConfig
+from tfm.data.corpus import open_spec
 from tfm.system.errors import DataError
 
 OLD = """<?xml version="1.0"?>
@@ -53,8 +54,15 @@ def test_several_languages_in_a_file_are_told(write: Write) -> None:
     other = OLD.replace("</file>", '</file><file source-language="en" target-language="fr"><body>').replace(
         "</xliff>", "<trans-unit><source>a</source><target>b</target></trans-unit></body></file></xliff>"
     )
-    with pytest.raises(DataError, match=r"from en to de-DE, and further on from en to fr; split the file"):
-        pairs_of(write("a.xlf", other))
+    path = write("a.xlf", other)
+    with pytest.raises(DataError, match=r"from en to de-DE, and further on from en to fr; name the languages"):
+        pairs_of(path)
+    assert pairs_of(path, DataConfig(tgt_language="fr")) == [("a", "b")]
+    assert pairs_of(path, DataConfig(src_language="en", tgt_language="de")) == OLD_PAIRS
+    (remark,) = open_spec(str(path), DataConfig(tgt_language="fr")).remarks
+    assert (
+        "en to fr; segments to learn from: 1 without a state" in remark and "5 from en to de-DE are left out" in remark
+    )
     unnamed = OLD.replace(' target-language="de-DE"', "")
     assert pairs_of(write("b.xlf", unnamed), DataConfig(src_column="en", tgt_column="de")) == OLD_PAIRS
 
@@ -67,6 +75,7 @@ def test_languages_may_be_named_and_turned_round(write: Write) -> None:
         pairs_of(path, DataConfig(src_language="en", tgt_language="fr"))
 
 
-def test_a_file_without_units_is_told(write: Write) -> None:
-    with pytest.raises(DataError, match=r"a\.xlf: no <trans-unit> .* and no <unit>"):
-        pairs_of(write("a.xlf", "<xliff/>"))
+def test_a_file_without_units_has_no_pairs(write: Write) -> None:
+    assert pairs_of(write("a.xlf", "<xliff/>")) == []
+    with pytest.raises(DataError, match=r"b\.xlf:1: its outermost element is <tmx>, not <xliff>"):
+        pairs_of(write("b.xlf", "<tmx/>"))

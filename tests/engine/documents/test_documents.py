@@ -221,7 +221,7 @@ def test_xliff_2_fills_segments(write: Write) -> None:
     nameless = write("b.xliff", XLIFF_2.replace(' trgLang="de"', ""))
     with pytest.raises(DataError, match="--tgt-language"):
         opened(nameless)
-    assert 'trgLang="fr"' in filled(nameless, tgt_language="fr")
+    assert 'trgLang="fr"' in filled(nameless, german, tgt_language="fr")
 
 
 XLIFF_SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
@@ -293,7 +293,7 @@ def test_tmx_adds_the_variants_that_are_missing(write: Write) -> None:
         "a dog",
         "a <t1/>cat<t2/>",
     ]
-    with pytest.raises(DataError, match="no unit has the language it"):
+    with pytest.raises(DataError, match="no unit in it and de; it has de, en, en-GB; name two"):
         opened(path, src_language="it", tgt_language="de")
 
 
@@ -428,8 +428,9 @@ def test_protected_words_are_not_translated(write: Write) -> None:
 def test_a_file_in_other_languages_is_refused(write: Write) -> None:
     with pytest.raises(DataError, match="from en to de, not from"):
         opened(write("a.xlf", XLIFF_1), src_language="fr", tgt_language="de")
-    with pytest.raises(UsageError, match="name both languages"):
-        opened(write("a.tmx", TMX), src_language="en")
+    with pytest.raises(DataError, match="from en to de, not from de to en"):
+        opened(write("a.xlf", XLIFF_1), src_language="de", tgt_language="en")
+    assert "en to de; 1 of 2 units" in opened(write("a.tmx", TMX), src_language="en").remark
 
 
 def test_an_empty_variant_of_a_region_is_filled(write: Write) -> None:
