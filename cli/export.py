@@ -137,8 +137,8 @@ def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
         from ..engine.runs.checkpoint import read_description
         from ..engine.runs.load import load_run
 
-    # A run that has no checkpoint is refused by what loads it.
-    purpose = next((read_description(one).purpose for one in chosen.run.checkpoints()), None)
+    described = [read_description(one) for one in chosen.run.checkpoints()[-1:]]  # none is refused by what loads it
+    purpose = described[0].purpose if described else None
     loaded = load_run(chosen.run.path, purpose, checkpoint=chosen.checkpoint, device="cpu", warn=chosen.console.warn)
     with OutputFile(chosen.output) as stream:  # before anything takes long
         weights = quantization

@@ -105,6 +105,10 @@ def test_only_what_is_filled_changes_in_twenty_thousand_files(made: tuple[bytes,
             f'# {COMMENT}\n#, fuzzy\nmsgid "a"\nmsgid_plural "c"\nmsgstr[0] "x"\nmsgstr[1] "C"\n',
         ),
         (
+            '#, fuzzy\nmsgid "a"\nmsgid_plural "c"\nmsgstr[0] "x"\nmsgstr[1] ""\n',
+            f'# {COMMENT}\n#, fuzzy\nmsgid "a"\nmsgid_plural "c"\nmsgstr[0] "A"\nmsgstr[1] "C"\n',
+        ),
+        (
             'msgid "x" msgstr "y" msgid "a" msgstr ""\n',
             f'msgid "x" msgstr "y" \n# {COMMENT}\n\n#, fuzzy\nmsgid "a" msgstr "A"\n',
         ),
