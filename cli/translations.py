@@ -93,7 +93,8 @@ def translate_document(
     filled = len(document.fields) - left
     console.say(f"{output}: {filled:,} filled in by machine; review them")
     if left:
-        console.warn(f"{left:,} left as they were: markup inside the text did not arrive, or nothing came out")
+        why = "markup inside the text did not arrive, nothing came out, or the file's charset has no such letters"
+        console.warn(f"{left:,} left as they were: {why}")
     faults.report(console)
 
 

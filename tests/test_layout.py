@@ -15,6 +15,7 @@ WITHOUT_A_MODULE = {
     "test_packaging": "the wheel",
     "test_readme": "README.md",
     "test_real_corpora": "the whole, on real text",
+    "test_real_files": "engine/documents and data/formats, on real files",
     "test_sources": "docs/sources.md",
     "benchmarks/test_documents": "the documents in benchmarks/",
     "benchmarks/test_scripts": "all scripts alike",

@@ -34,7 +34,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = frozenset({"domain", "msgctxt", "msgid", "msgid_plural", "msgstr", "[", "]"})
-_PREVIOUS = frozenset({"#|msgctxt", "#|msgid", "#|msgid_plural"})
+_PREVIOUS = ("#|msgctxt", "#|msgid", "#|msgid_plural")
+"""In the order that they have."""
 _JOINED_LINES = re.compile(r"\\\r?\n")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]+)|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "\\": "\\", '"': '"'}
@@ -257,9 +258,11 @@ class _Reader:
 
     def __iter__(self) -> Iterator[Message]:
         domain, comments, previous = "messages", list[Part](), list[Part]()
+        last = ""
         while (kind := self._next.kind) != "end":
-            if kind in _PREVIOUS:
+            if kind in _PREVIOUS and kind > last:
                 previous.append(self._part(kind))
+                last = kind
             elif kind == "comment" and not previous:
                 token = self._take(kind)
                 comments.append(Part(self._text[token.start : token.end].rstrip("\r"), token.start, token.end))
@@ -268,7 +271,7 @@ class _Reader:
                 self._obsolete = None
             else:
                 yield self._message(domain, comments, previous)
-                comments, previous, self._obsolete = [], [], None
+                comments, previous, last, self._obsolete = [], [], "", None
 
     def _message(self, domain: str, comments: list[Part], previous: list[Part]) -> Message:
         context = self._part("msgctxt") if self._next.kind == "msgctxt" else None

@@ -66,7 +66,7 @@ class PoDocument:
         """Adds what is to be filled in a message. Returns False if it should have plural forms, and has no rule."""
         if message.obsolete or not message.msgid.text:
             return True
-        there = [] if message.state == "fuzzy" else [bool(part.text) for part in message.msgstr]
+        there = [] if "fuzzy" in message.flags else [bool(part.text) for part in message.msgstr]
         if message.msgid_plural is None:
             if not all(there or [False]):
                 self._add_form(number, 0, message.msgid.text)

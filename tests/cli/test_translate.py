@@ -86,7 +86,8 @@ def test_a_document_is_filled_in(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> No
     assert done.returncode == 0 and done.stdout == b"", error_of(done)
     text, said = (tmp_path / "out.po").read_text(), error_of(done)
     assert (
-        "app.po: 1 of 2 messages are empty or fuzzy" in said and "out.po: 1 filled in by machine; review them" in said
+        "app.po: 1 translated, 0 fuzzy, 1 empty, 0 obsolete" in said
+        and "out.po: 1 filled in by machine; review them" in said
     )
     assert "#, fuzzy" in text and 'msgstr "drei"' in text and text.count("machine translation, not reviewed") == 1
 

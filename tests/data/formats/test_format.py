@@ -124,7 +124,7 @@ def test_the_table_loads_nothing_heavy() -> None:
     """So that whatever shows the formats, and whatever reads plain text, starts at once."""
     code = "import sys, tfm.data.corpus; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    assert not {"lxml", "polib", "numpy", "pyarrow", "datasets", "sentencepiece", "torch"} & set(loaded)
+    assert not {"babel", "lxml", "polib", "numpy", "pyarrow", "datasets", "sentencepiece", "torch"} & set(loaded)
 
 
 def written(folder: Path, kind: str, pairs: list[tuple[str, str]]) -> DataConfig:

@@ -3,6 +3,7 @@
 import gettext
 import io
 import os
+import random
 import re
 import subprocess
 import tempfile
@@ -19,8 +20,9 @@ from tfm.data.formats.po import PoFile
 from tfm.system.errors import DataError
 
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-ALL = settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+_PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+MANY = settings(max_examples=200, deadline=None, suppress_health_check=_PATIENT)
+ALL = settings(max_examples=20_000, deadline=None, suppress_health_check=_PATIENT)
 
 
 def read(content: bytes) -> PoFile:
@@ -202,6 +204,46 @@ def test_a_fault_is_named_with_its_line(write: Write, text: str, line: int, said
 def test_msgfmt_finds_the_same_faults(write: Write, text: str, line: int, said: str) -> None:
     done = subprocess.run(["msgfmt", "-o", os.devnull, write("a.po", HEADER + text)], capture_output=True)
     assert done.returncode == 1
+
+
+WHOLE = (
+    '# c\n#. x\n#: a:1\n#, fuzzy\n#| msgid "p"\n#| "q"\nmsgctxt "c"\nmsgid "a\\n"\n"b"\nmsgstr ""\n"c\\n"\n"d"\n\n'
+    'msgid "e"\nmsgid_plural "f"\nmsgstr[0] "g"\nmsgstr[1] "h"\n\n#~ msgid "i"\n#~ msgstr ""\n#~ "j"\n\n'
+    '#, fuzzy\n#~| msgid "k"\n#~ msgid "l"\n#~ msgstr "m"\n'
+)
+ADDED = ['"', "#", "\\", "\n", "msgid", "msgstr", "[0]", "~", "|", " ", "x", "1", "#~ ", "# y\n", '"z"', 'domain "d"\n']
+NO_SYNTAX = (
+    "duplicate",
+    "first definition",
+    "begin with",
+    "end with",
+    "fatal error",
+    "warning",
+    "domain",
+    "will not work",
+)
+
+
+@needs_gettext
+@pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
+def test_msgfmt_refuses_the_same_damaged_files(write: Write, count: int) -> None:
+    rng = random.Random(count)
+    for _ in range(count):
+        text = WHOLE
+        for _ in range(rng.choice([1, 1, 2])):
+            place = rng.randrange(len(text))
+            end, new = (place, rng.choice(ADDED)) if rng.random() < 0.5 else (place + rng.choice([1, 3]), "")
+            text = text[:place] + new + text[end:]
+        path = write("a.po", HEADER + text)
+        command, english = ["msgfmt", "-o", os.devnull, path], {**os.environ, "LC_ALL": "C"}
+        said = subprocess.run(command, capture_output=True, env=english).stderr.decode(errors="replace")
+        faults = [line for line in said.splitlines() if line and not any(words in line for words in NO_SYNTAX)]
+        try:
+            PoFile(path)
+        except DataError as error:
+            assert faults, (error, text)
+        else:
+            assert not faults, (faults, text)
 
 
 def test_what_polib_writes_is_read_as_polib_reads_it(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_po_fills_what_is_empty_or_fuzzy_and_marks_it(write: Write, tmp_path: Pa
     path = write("app.po", PO)
     document = opened(path)
     assert document.fields.texts == ["open %s", "close", "one file", "%d files"]
-    assert document.remark.endswith("3 of 4 messages are empty or fuzzy")
+    assert document.remark.endswith("app.po: 1 translated, 1 fuzzy, 2 empty, 1 obsolete")
     text = filled(
         path, lambda text: text.replace("open", "öffne").replace("file", "Datei").replace("close", "schließen")
     )
