@@ -197,9 +197,9 @@ function remarksOf(result) {
 function detailsOf(part, result) {
   const pieces = element("ol", { class: "pieces", "aria-label": "Pieces and their probabilities" });
   part.pieces.forEach((piece, i) => {
-    const p = part.probabilities[i];
-    pieces.append(element("li", { dir: "auto", style: `background: rgb(var(--doubt) / ${(0.75 * (1 - p)).toFixed(2)})` },
-      piece, element("small", {}, i < (result.given ?? 0) ? "given" : percent(p))));
+    const p = part.probabilities[i], isGiven = i < (result.given ?? 0);
+    const style = isGiven ? null : `background: rgb(var(--doubt) / ${(0.6 * (1 - p)).toFixed(2)})`;
+    pieces.append(element("li", { dir: "auto", style }, piece, element("small", {}, isGiven ? "given" : percent(p))));
   });
   const made = [pieces];
   if (result.confidence !== undefined) made.push(element("p", {}, `Confidence ${percent(result.confidence)}${result.repaired ? "; found by a second search" : ""}`));
