@@ -390,7 +390,7 @@ def test_a_translator_brings_a_memory_messages_and_a_table(
     columns = ["--src-column", "en", "--tgt-column", "de"]
     refused = tfm("train", *data, *columns, "--max-steps", 2, *TINY_FLAGS)
     assert refused.returncode == 3
-    assert "table.csv: no columns 'en' and 'de' among 'English', 'German'; name both" in error_of(refused)
+    assert "table.csv: no columns 'en' and 'de' among 'English', 'German' (below: " in error_of(refused)
     write_lines(corpus / "table.csv", ["en;de", *rows[1:]])
     done = tfm("train", *data, *languages, "--run", "r", "--max-steps", 2, *TINY_FLAGS)
     assert done.returncode == 0, error_of(done)

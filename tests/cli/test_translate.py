@@ -326,10 +326,13 @@ def test_a_closed_stdin_is_an_empty_one(tiny_run: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b""), error_of(done)
 
 
-def test_utf16_on_stdin_is_refused(tfm: Tfm, tiny_run: Path) -> None:
+def test_utf16_on_stdin_is_read_by_its_mark(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("translate", "--run", tiny_run, stdin="one two\n".encode("utf-16"))
-    assert done.returncode == 3
-    assert "standard input looks like UTF-16" in error_of(done)
+    assert done.returncode == 0, error_of(done)
+    assert done.stdout == tfm("translate", "--run", tiny_run, stdin=b"one two\n").stdout
+    without = tfm("translate", "--run", tiny_run, stdin="one two\n".encode("utf-16-le"))
+    assert without.returncode == 3
+    assert "standard input looks like UTF-16 without a byte-order mark" in error_of(without)
 
 
 def test_a_line_too_long_to_read_keeps_its_place_and_is_told(tfm: Tfm, tiny_run: Path) -> None:
