@@ -38,10 +38,6 @@ class Ending:
         return f"ended with exit code {self.status}{': ' + self.last_line if self.last_line else ''}"
 
 
-PYTHON = (sys.executable, "-P", "-m")
-"""Runs a module. With -P the files of the current directory are no modules, as they are none for `tfm`."""
-
-
 class Child:
     """A Python process that runs a module of ours, and is killed when the block ends.
 
@@ -55,7 +51,8 @@ class Child:
         purpose: What it is started for, for the message: `to tokenize in`.
         stdin: A file that it reads; without one, a pipe.
         inherits: Numbers of open files that are open in it, too.
-        interpreter: What runs it.
+        interpreter: What runs it; this Python unless given. With -P the files of the current directory are no modules,
+            as they are none for `tfm`.
     """
 
     def __init__(
@@ -65,9 +62,9 @@ class Child:
         purpose: str,
         stdin: IO[bytes] | None = None,
         inherits: Sequence[int] = (),
-        interpreter: Sequence[str] = PYTHON,
+        interpreter: Sequence[str] = (),
     ) -> None:
-        command = [*interpreter, module, *map(str, arguments)]
+        command = [*(interpreter or (sys.executable, "-P", "-m")), module, *map(str, arguments)]
         with contextlib.ExitStack() as undo:
             try:
                 self._stderr = undo.enter_context(tempfile.TemporaryFile())
