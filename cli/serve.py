@@ -1,6 +1,7 @@
 """`tfm serve`: runs behind an HTTP server, for other programs."""
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -60,6 +61,7 @@ def serve(
         from ..engine.device import keep_freed_memory
         from ..engine.serve.app import Limits
         from ..engine.serve.directions import open_directions
+        from ..engine.serve.run import page_of
         from ..engine.serve.run import serve as answer
 
     keep_freed_memory()
@@ -69,4 +71,5 @@ def serve(
     if host not in LOOPBACK and not api_key:
         console.warn(f"whoever can reach {host} can translate here; --api-key asks for a key")
     limits = Limits(max_characters, timeout, api_key or "")
-    answer(directions, host=host, port=port, limits=limits, page="", say=console.say)
+    page = partial(page_of, directions[0].run, checkpoint)
+    answer(directions, host=host, port=port, limits=limits, page=page, say=console.say)

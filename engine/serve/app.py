@@ -1,5 +1,6 @@
 """LibreTranslate's API over some directions: its paths, parameters, answers and errors."""
 
+import asyncio
 import hmac
 import json
 import secrets
@@ -88,14 +89,16 @@ class Server:
     Args:
         directions: At least one.
         folder: For files, while they are translated and until they are fetched.
-        page: HTML of `/`, if there is one.
+        page: Makes the HTML of `/`; called once, when somebody asks for it.
     """
 
     directions: list[Direction]
     limits: Limits
     folder: Path
-    page: str = ""
+    page: Callable[[], str] = str
     _files: "OrderedDict[str, Path]" = field(default_factory=OrderedDict)
+    _made: str | None = None
+    _page_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def app(self) -> Starlette:
         """The application, for an ASGI server."""
@@ -217,7 +220,10 @@ class Server:
 
     async def _page(self, request: Request) -> Response:
         del request
-        return HTMLResponse(self.page)
+        async with self._page_lock:
+            if self._made is None:
+                self._made = await to_thread.run_sync(self.page)
+        return HTMLResponse(self._made)
 
     # --- what they need ---
 

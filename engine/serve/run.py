@@ -1,12 +1,13 @@
 """Runs the server, until a signal ends it: what is under way then is finished."""
 
+import html
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvicorn
 
-from ...system.errors import EnvironmentFault, Interrupted
+from ...system.errors import EnvironmentFault, Interrupted, ModelError
 from .app import Limits, Server
 from .directions import Direction
 
@@ -15,13 +16,31 @@ PATIENCE = 30
 MOST_CONNECTIONS = 1_000
 
 
+def page_of(run: Path, checkpoint: str) -> str:
+    """The page that `tfm export --format html` makes of a run; in its place a sentence if it can make none."""
+    from ..export.html.page import page
+    from ..runs.load import load_run
+
+    try:
+        return page(load_run(run, "translator", checkpoint=checkpoint, device="cpu"), "int8", title=run.resolve().name)
+    except ModelError as error:
+        return f"<!DOCTYPE html><p>{html.escape(str(error))}"
+
+
 def serve(
-    directions: Sequence[Direction], *, host: str, port: int, limits: Limits, page: str, say: Callable[[str], None]
+    directions: Sequence[Direction],
+    *,
+    host: str,
+    port: int,
+    limits: Limits,
+    page: Callable[[], str],
+    say: Callable[[str], None],
 ) -> None:
     """Answers requests until SIGTERM or Ctrl-C.
 
     Args:
         port: 0 takes one that is free.
+        page: Makes the HTML of `/`.
 
     Raises:
         EnvironmentFault: The port cannot be had.

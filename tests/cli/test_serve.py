@@ -48,6 +48,8 @@ def served(run_directory: Path) -> "Any":
 def test_it_translates_and_finishes_what_is_under_way(served: Any) -> None:
     process, url = served
     assert ask(f"{url}languages")[0]["targets"] == ["de"]
+    page = start_asking(url).communicate(timeout=90)[0]
+    assert page.startswith("<!DOCTYPE html>") and "http://" not in page.replace("http://www.w3.org", "")
     given = {"q": "the cat sees the house.", "source": "en", "target": "de"}
     one = ask(f"{url}translate", given)["translatedText"]
     assert isinstance(one, str) and one

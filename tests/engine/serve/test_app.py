@@ -231,3 +231,12 @@ def test_only_the_last_files_are_kept(client: Client, tmp_path: Path) -> None:
     for _ in range(MOST_FILES):
         client.upload("a.txt", b"b", **EN_DE)
     assert client.ask("GET", first)[0] == 404 and len(list(tmp_path.iterdir())) == MOST_FILES
+
+
+def test_the_page_is_made_once_and_when_it_is_asked_for(client: Client) -> None:
+    made: list[str] = []
+    client.server.page = lambda: made.append("x") or "<p>page"  # pyright: ignore[reportAttributeAccessIssue]
+    for _ in range(2):
+        status, content, headers = client.ask("GET", "/")
+        assert status == 200 and content == b"<p>page" and headers["content-type"].startswith("text/html")
+    assert made == ["x"]
