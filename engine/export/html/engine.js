@@ -456,10 +456,6 @@ class Vocabulary {
     this.largestScore = most;
   }
 
-  get size() {
-    return this.pieces.length;
-  }
-
   /** Ids of a text, without bos and eos. */
   encode(text) {
     const cleaned = escaped(clean(text));
@@ -878,8 +874,8 @@ class Past {
 
 /** What decoding keeps of one sentence: the memory's keys and values once, and the past of each hypothesis. */
 class State {
-  constructor(memory, pasts, before) {
-    Object.assign(this, { memory, pasts, before, length: before });
+  constructor(memory, pasts, length) {
+    Object.assign(this, { memory, pasts, length });
   }
 
   /** Row i takes over what row `rows[i]` has generated. */
