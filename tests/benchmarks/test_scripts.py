@@ -267,3 +267,11 @@ def test_the_memory_of_children_counts_and_mapped_files_apart(tmp_path: Path) ->
     total, without_files = map(int, done.stdout.split())
     assert 60_000_000 < without_files < 100_000_000
     assert without_files + 100_000_000 <= total < 300_000_000
+
+
+def test_serving_loads_a_server_and_loses_no_request(place: Path, run_directory: Path) -> None:
+    flags = ("--run", f"en-de={run_directory}", "--input", place / "corpus" / "train.en", "--clients", 3)
+    report = run_script(place, "serving.py", *flags, "--seconds", 0.5, "--requests", 7)
+    assert re.search(r"^\| 1 \| [1-9][\d,]* \| ", report, re.MULTILINE), report
+    assert re.search(r"^\| 3 \| [1-9][\d,]* \| ", report, re.MULTILINE), report
+    assert "after 7 more requests" in report

@@ -204,7 +204,7 @@ function detailsOf(part, result) {
   const made = [pieces];
   if (result.confidence !== undefined) made.push(element("p", {}, `Confidence ${percent(result.confidence)}${result.repaired ? "; found by a second search" : ""}`));
   if (part.others?.length)
-    made.push(element("p", {}, "Others that the search found:"), element("ul", {}, ...part.others.map((one) => element("li", { dir: "auto" }, one.text))));
+    made.push(element("p", {}, "Others that the search found:"), element("ul", {}, ...part.others.filter((one) => one.text).map((one) => element("li", { dir: "auto" }, one.text))));
   if (part.source) {
     const show = element("button", { type: "button", class: "quiet", onclick: () => showAttention(part, show) }, "Show attention");
     made.push(show);
