@@ -7,6 +7,7 @@ anew, a run that was stopped might go on in another precision, and not be, bit f
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -141,9 +142,9 @@ class Setup:
         """Of Muon's products."""
         return DTYPES[self.muon_precision]
 
-    @property
+    @cached_property
     def ranks(self) -> Ranks:
-        """This process among the processes of the run."""
+        """This process among the processes of the run: one object, which has the memory that they share."""
         return started_by_torchrun() or Ranks(0, self.division.ranks, self.division.threads)
 
     def environment(self) -> dict[str, Any]:
