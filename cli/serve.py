@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..engine.file_guard import READS_NAMED_RUN
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .options import BeamSize, Checkpoint, Debug, Device
@@ -22,6 +23,7 @@ def serve(
             metavar="[SRC-TGT=]RUN",
             help="A run, with its languages (en-de=runs/mine) unless it knows them; may be repeated.",
         ),
+        READS_NAMED_RUN,
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 lets other machines in.")

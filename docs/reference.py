@@ -95,6 +95,8 @@ def _any_of(choices: list[str]) -> str:
 
 def _default(field: Field[Any]) -> str:
     value = field.default if field.default is not MISSING else []
+    if value == "":
+        return "empty"
     if isinstance(value, bool) or value is None:
         return f"`{ {True: 'true', False: 'false', None: 'null'}[value] }`"
     return f"`{list(value) if isinstance(value, tuple) else value}`"

@@ -140,6 +140,9 @@ READS_SPEC = Reads(_of_spec)
 READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
+READS_NAMED_RUN = Reads(
+    lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2]), default=_only_run
+)
 READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
 READS_SPEC_OR_RUN = Reads(lambda spec: _of_run(spec) if _run(spec).has_begun else _of_spec(spec))
 WRITES_FILE = Writes(lambda path, given: file_places(path))

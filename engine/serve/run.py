@@ -13,7 +13,7 @@ from .directions import Direction
 
 PATIENCE = 30
 """Seconds that requests have to end after a signal."""
-MOST_CONNECTIONS = 1_000
+MOST_CONNECTIONS = BACKLOG = 1_000
 
 
 def page_of(run: Path, checkpoint: str) -> str:
@@ -62,6 +62,7 @@ def serve(
             raise EnvironmentFault(
                 f"cannot listen on {host}:{port}: another program does, or it is not allowed"
             ) from error
+        listening.listen(BACKLOG)  # who is told the address now may come before the server has begun
         address = listening.getsockname()
         say(f"listening on http://{_in_url(host)}:{address[1]}/ (Ctrl-C ends it)")
         try:

@@ -185,7 +185,7 @@ SAID: dict[str, dict[str, list[str]]] = {
     "typed-text": {command: ["type a sentence and press Enter; Ctrl-D ends", "> "] for command in COMMANDS},
     "closed-stdout": {command: ["standard output is closed"] for command in COMMANDS if command != "train"},
     "full-stdout": {command: ["cannot write standard output: No space"] for command in COMMANDS if command != "train"},
-    "docx-as-text": {command: ["take the texts out of it first"] for command in COMMANDS[:8]},
+    "docx-as-text": {command: ["take its texts out as XLIFF or PO"] for command in COMMANDS[:8]},
 }
 """What standard error names: the right option, what to do, what is wrong."""
 OWN_PROCESS = 4

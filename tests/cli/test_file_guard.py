@@ -24,7 +24,7 @@ from tfm.system.errors import UsageError
 NAME_NO_FILE = {
     *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column"),
     *("src_language", "tgt_language", "encoding", "prefix", "metric", "format_", "quantization", "type_", "show"),
-    *("max_time", "finish_in", "set_"),
+    *("max_time", "finish_in", "set_", "host", "api_key"),
 }
 """Parameters that are words. What `set_` names is checked with the settings."""
 HELD = b"what is not to be lost\n"

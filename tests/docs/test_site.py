@@ -78,7 +78,7 @@ def test_every_setting_is_described(site: Path) -> None:
         for name, default in vars(config()).items():
             about = described[f"{section.name}.{name}"]
             if isinstance(default, int | float | str) and not isinstance(default, bool):
-                assert about.rstrip().endswith(f"default {default}."), about
+                assert about.rstrip().endswith(f"default {'empty' if default == '' else default}."), about
             assert len(about.split("\n\n")[0]) > 10
 
 
