@@ -65,7 +65,8 @@ def _texts_of_msgfmt(path: Path) -> tuple[set[str], set[str]]:
     converted = subprocess.run(["msgconv", "--to-code=UTF-8", path], capture_output=True)
     source = path.read_bytes() if converted.returncode else converted.stdout  # it refuses charset=CHARSET
     compiled = subprocess.run(["msgfmt", "-o", "-", "-"], input=source, capture_output=True, check=True).stdout
-    compiled = compiled.replace(b"plural=EXPRESSION", b"plural=0000000000")  # of a template: Python refuses it
+    rule = b"\nPlural-Forms: nplurals=INTEGER; plural="  # of a template: Python refuses it
+    compiled = compiled.replace(rule + b"EXPRESSION", rule + b"0000000000")
     catalog: dict[object, str] = vars(gettext.GNUTranslations(io.BytesIO(compiled)))["_catalog"]
     catalog.pop("", None)
     return {text for key, text in catalog.items() if isinstance(key, str)}, set(catalog.values())
