@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,8 @@ def translate_document(document: "Document", translate: Translate, output: Path,
                 found += translate(texts[first : first + CHUNK_TEXTS], first_line=first)
                 outputs += [one.text for one in found[first:]]
                 bar.update(len(found))
-            _without_ends(document, translate, found, outputs)
+            for place, one in document.fields.without_ends(outputs, partial(translate, first_line=0)).items():
+                found[place] = one
         except Interrupted as error:
             interrupted = error
         bar.close()
@@ -98,15 +100,6 @@ def translate_document(document: "Document", translate: Translate, output: Path,
     faults = Faults("text")
     faults.note(found, 0, texts)
     faults.report(console)
-
-
-def _without_ends(document: "Document", translate: Translate, found: list["Translation"], outputs: list[str]) -> None:
-    """Translates once more what has lost the arguments at its ends, without them."""
-    shorter = document.fields.shorter(outputs)
-    again = translate([text for _, text, _ in shorter.values()], first_line=0) if shorter else []
-    for (place, (before, _, after)), one in zip(shorter.items(), again, strict=True):
-        found[place] = one
-        outputs[place] = before + one.text + after if one.text else ""
 
 
 def translate_folder(

@@ -126,7 +126,7 @@ def file_format(
         corpus = replace(corpus, remarks=corpus.remarks + remarks, incomplete=incomplete)
         if look_through is None:
             return corpus
-        found = look_through(path, config)
+        found = _looked_through(look_through, path, stamp_of(path), config.languages)
         return replace(
             corpus,
             quick_count=lambda: found.pairs,
@@ -135,6 +135,15 @@ def file_format(
         )
 
     return Format(" ".join(suffixes), lambda spec: suffix_of(Path(spec)) in suffixes, open_file, is_file=True)
+
+
+@lru_cache(maxsize=256)
+def _looked_through(
+    look_through: "Callable[[Path, DataConfig], Reading]", path: Path, stamp: object, languages: Languages
+) -> Reading:
+    """What a file is, after a reading of it; a file that is opened again is not read again for that."""
+    del stamp  # part of the key: a file with another stamp is another file
+    return look_through(path, DataConfig(src_language=languages[0], tgt_language=languages[1]))
 
 
 def corpus_of_files(

@@ -4,13 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from ..reading import stamp_of
 from .format import Languages, Pair, Reading, file_format, same_language
 from .states import is_by_machine, unfinished
 from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
@@ -157,13 +155,7 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str
 
 def look_through(path: Path, config: DataConfig) -> Reading:
     """Counts what `read` yields, and says what it is."""
-    return _look_through(path, stamp_of(path), config.languages)
-
-
-@lru_cache(maxsize=256)
-def _look_through(path: Path, stamp: object, wanted: Languages) -> Reading:
-    del stamp  # part of the key: a file with another stamp is another file
-    languages = LanguagePair(path, DataConfig(src_language=wanted[0], tgt_language=wanted[1]))
+    languages = LanguagePair(path, config)
     pairs, left_out = 0, Counter[str]()
     for found, reason in _read(path, languages):
         pairs += len(found)

@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from ..reading import stamp_of
 from .format import Languages, Pair, Reading, file_format, same_language
 from .states import State, state_of
 from .xml import Element, Kind, elements, lines_of, text_of
@@ -163,13 +161,7 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], Seg
 
 def look_through(path: Path, config: DataConfig) -> Reading:
     """Counts what `read` yields, and says what it is."""
-    return _look_through(path, stamp_of(path), config.languages)
-
-
-@lru_cache(maxsize=256)
-def _look_through(path: Path, stamp: object, wanted: Languages) -> Reading:
-    del stamp  # part of the key: a file with another stamp is another file
-    languages = LanguagePair(path, DataConfig(src_language=wanted[0], tgt_language=wanted[1]))
+    languages = LanguagePair(path, config)
     pairs, final, rest = 0, Counter[str](), Counter[str]()
     for found, segment in _read(path, languages):
         pairs += len(found)

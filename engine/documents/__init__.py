@@ -48,6 +48,11 @@ def is_document(path: Path) -> bool:
     return suffix_of(path) in DOCUMENTS
 
 
+def written_as(suffix: str) -> str:
+    """The suffix of what a document with a suffix is written as: a template of messages becomes messages."""
+    return _WRITTEN_AS.get(suffix, suffix)
+
+
 def open_document(path: Path, output: Path | None, config: DataConfig) -> Document:
     """Reads a document.
 
@@ -56,7 +61,7 @@ def open_document(path: Path, output: Path | None, config: DataConfig) -> Docume
         UsageError: The output is missing, or would have another format.
     """
     suffix = suffix_of(path)
-    wanted = _WRITTEN_AS.get(suffix, suffix)
+    wanted = written_as(suffix)
     if output is None:
         raise UsageError(f"{path} is translated as a whole: name the file to write, --output FILE{wanted}")
     if output.suffix.lower() != wanted:
@@ -76,7 +81,7 @@ def documents_below(folder: Path, output: Path | None) -> list[tuple[Path, Path]
     if output is None or output.is_file():
         raise UsageError(f"{folder} is a folder: name another one to write its files to, --output DIR")
     files = ((path, path.relative_to(folder)) for path in files_below(folder, KINDS))
-    pairs = [(path, output / name.with_suffix(_WRITTEN_AS.get(name.suffix, name.suffix))) for path, name in files]
+    pairs = [(path, output / name.with_suffix(written_as(name.suffix))) for path, name in files]
     read = {path.resolve() for path, _ in pairs}
     if (linked := next((target for _, target in pairs if target.resolve() in read), None)) is not None:
         raise UsageError(f"{linked} leads to {linked.resolve()}, which would be overwritten; name another --output")

@@ -5,13 +5,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from ...data.charset import encoding_of
 from ...data.config import DataConfig
 from ...data.reading import open_bytes, read_lines
 from ...system.errors import DataError
 from .messages import Message, looks_like_message, parse_message
+
+if TYPE_CHECKING:
+    from ..translation import Translation
 
 Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
@@ -79,15 +82,27 @@ class Fields:
         self.texts += texts
         self._fields.append(_Field(range(first, len(self.texts)), whole, put))
 
-    def shorter(self, translations: Sequence[str]) -> dict[int, tuple[str, str, str]]:
-        """Texts of messages whose arguments did not come through, by their places: what to translate instead, between
-        what stays around it."""
-        return {
+    def without_ends(
+        self, outputs: list[str], translate: "Callable[[list[str]], list[Translation]]"
+    ) -> "dict[int, Translation]":
+        """Translates once more what has lost the arguments at its ends, without them, and puts them around it.
+
+        Args:
+            outputs: A translation of each of `texts`; those that are new take their places in it.
+
+        Returns:
+            The new translations, by their places.
+        """
+        shorter = {
             first + place: found
             for first, message in self._messages
             for place in range(len(message.texts))
-            if (found := message.shorter(place, translations[first + place])) is not None
+            if (found := message.shorter(place, outputs[first + place])) is not None
         }
+        again = translate([text for _, text, _ in shorter.values()]) if shorter else []
+        for (place, (before, _, after)), one in zip(shorter.items(), again, strict=True):
+            outputs[place] = before + one.text + after if one.text else ""
+        return dict(zip(shorter, again, strict=True))
 
     def fill(self, translations: Sequence[str]) -> int:
         """Puts a translation of each text in its place; an empty one leaves the place as it was.

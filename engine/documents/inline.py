@@ -5,11 +5,24 @@ tags for placeholders.
 """
 
 import re
+from collections.abc import Iterable
 from itertools import chain, count
 
 from ...data.formats.xml import DELETED, Element, unwrapped
 from .messages import looks_like_message
 from .xml import XmlDocument
+
+
+def are_nested(tags: Iterable[str]) -> bool:
+    """Whether each `</t1>` closes the last tag that was opened, and none is left open."""
+    opened: list[str] = []
+    for tag in tags:
+        if tag.startswith("</"):
+            if not opened or opened.pop() != tag[2:-1]:
+                return False
+        elif not tag.endswith("/>"):
+            opened.append(tag[1:-1])
+    return not opened
 
 
 class Inline:
@@ -61,15 +74,10 @@ class Inline:
             tags, expected = set(tags), set(expected)
         if sorted(tags) != sorted(expected):
             return None
-        opened, pieces = list[str](), list[bytes]()
-        for piece in self._tag.split(text):
-            if not self._tag.fullmatch(piece):
-                pieces.append(self._manner.write(piece).encode() if piece else b"")
-                continue
-            pieces.append(self._written[piece])
-            if piece.startswith("</"):
-                if not opened or opened.pop() != piece[2:-1]:
-                    return None
-            elif not piece.endswith("/>"):
-                opened.append(piece[1:-1])
-        return None if opened else b"".join(pieces)
+        if not are_nested(self._tag.findall(text)):
+            return None
+        return b"".join(
+            self._written[piece] if self._tag.fullmatch(piece) else self._manner.write(piece).encode()
+            for piece in self._tag.split(text)
+            if piece
+        )

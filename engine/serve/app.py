@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anyio import to_thread
+from anyio import from_thread, to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...data.config import DataConfig
 from ...data.formats import suffix_of
 from ...system.errors import TfmError
-from ..documents import DOCUMENTS, open_document
+from ..documents import DOCUMENTS, open_document, written_as
 from ..translation import Translation
 from .directions import Direction, likeliest_source
 from .gatherer import Busy
@@ -299,7 +299,6 @@ class Server:
 
     async def _html(self, direction: Direction, text: str) -> str:
         """A text in HTML. The cutting is done in a thread, which asks this one for translations."""
-        from anyio import from_thread
 
         def translate(texts: list[str]) -> list[str]:
             return [one.text for one in from_thread.run(self._ask, direction, texts)]
@@ -322,15 +321,23 @@ class Server:
             found = await self._ask(direction, lines, seconds=seconds)
             target.write_text("\n".join(one.text for one in found), encoding="utf-8", newline="")
             return target
-        if source.suffix == ".pot":
-            target = target.with_suffix(".po")
+        target = target.with_suffix(written_as(target.suffix))
+        await to_thread.run_sync(self._fill_document, direction, source, target, seconds)
+        return target
+
+    def _fill_document(self, direction: Direction, source: Path, target: Path, seconds: float) -> None:
+        """Fills a document. It runs in a thread, which asks the server's own for translations."""
+
+        def translate(texts: list[str]) -> list[Translation]:
+            return from_thread.run(self._ask, direction, texts, 0, seconds)
+
         config = DataConfig(src_language=direction.source, tgt_language=direction.target)
-        document = await to_thread.run_sync(open_document, source, target, config)
-        found = await self._ask(direction, list(document.fields.texts), seconds=seconds)
-        document.fields.fill([one.text for one in found])
+        document = open_document(source, target, config)
+        outputs = [one.text for one in translate(document.fields.texts)]
+        document.fields.without_ends(outputs, translate)
+        document.fields.fill(outputs)
         with open(target, "wb") as stream:
             document.save(stream)
-        return target
 
 
 def _closing(answer: Answer) -> Answer:

@@ -29,7 +29,6 @@ class Direction:
     source: str
     target: str
     run: Path
-    translator: Translator
     gatherer: Gatherer
 
 
@@ -56,11 +55,12 @@ def open_directions(
 def _open(source: str, target: str, translator: Translator, run: Path, beam_size: int | None) -> Direction:
     def translate(texts: list[str], alternatives: Hashable) -> list[Translation]:
         assert isinstance(alternatives, int)
-        search = translator.search(beam_size if not alternatives else None, n_best=alternatives + 1)
+        beam = beam_size and max(beam_size, alternatives + 1)
+        search = translator.search(beam, n_best=alternatives + 1)
         with _ONE_AT_A_TIME:
             return translator.translate(texts, search=search)
 
-    return Direction(source, target, run, translator, Gatherer(translate))
+    return Direction(source, target, run, Gatherer(translate))
 
 
 def _named(spec: str) -> tuple[str, str, Path]:

@@ -5,9 +5,11 @@ What is not text (scripts, code, `translate="no"`) and all that is written aroun
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+
+from ..documents.inline import are_nested
 
 
 def _names(names: str) -> frozenset[str]:
@@ -54,8 +56,8 @@ class _Text:
     def filled(self, translation: str) -> str | None:
         """A translation of `flat` as HTML; None if a tag is missing, comes twice or is not nested."""
         written = {piece.tag: piece.raw for piece in self.pieces if piece.tag}
-        parts = _TAG.split(translation)
-        if sorted(part for part in parts if _TAG.fullmatch(part)) != sorted(written) or not _is_nested(parts):
+        parts, tags = _TAG.split(translation), _TAG.findall(translation)
+        if sorted(tags) != sorted(written) or not are_nested(tags):
             return None
         inner = "".join(written.get(part) or html.escape(part, quote=False) for part in parts)
         before, _, after = _edges("".join(piece.raw for piece in self.pieces))
@@ -67,17 +69,6 @@ def _edges(text: str) -> tuple[str, str, str]:
     inner = text.strip()
     before, _, after = text.partition(inner) if inner else (text, "", "")
     return before, inner, after
-
-
-def _is_nested(parts: Sequence[str]) -> bool:
-    opened: list[str] = []
-    for part in parts:
-        if part.startswith("</t") and _TAG.fullmatch(part):
-            if not opened or opened.pop() != part[2:]:
-                return False
-        elif _TAG.fullmatch(part):
-            opened.append(part[1:])
-    return not opened
 
 
 class _Reader(HTMLParser):

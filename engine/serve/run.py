@@ -17,7 +17,7 @@ MOST_CONNECTIONS = BACKLOG = 1_000
 
 
 def page_of(run: Path, checkpoint: str) -> str:
-    """The page that `tfm export --format html` makes of a run; in its place a sentence if it can make none."""
+    """A run as `tfm export --format html --quantization int8` writes it; a sentence in its place if it is too large."""
     from ..export.html.page import page
     from ..runs.load import load_run
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,7 @@ def direction(source: str, target: str, sure: float = -1.0) -> Direction:
         several = [[one(text, rank) for rank in range(alternatives + 1)] for text in texts]
         return [Translation(some[0].text, log_prob=sure, alternatives=tuple(some)) for some in several]
 
-    nobody: Any = None
-    return Direction(source, target, Path("run"), nobody, Gatherer(translate, wait=0))
+    return Direction(source, target, Path("run"), Gatherer(translate, wait=0))
 
 
 class Client:
@@ -224,6 +224,20 @@ def test_files(client: Client) -> None:
     assert status == 400 and answer["error"].startswith("broken.xlf:1:")
     assert client.post("/translate_file", EN_DE, form=True)[0] == 400
     assert client.ask("GET", "/download_file/..%2f..%2fetc%2fpasswd")[0] == 404
+
+
+def test_a_message_keeps_its_arguments_as_it_does_in_tfm_translate(tmp_path: Path) -> None:
+    """The translator loses all arguments: what stands at the ends is put around a second translation."""
+
+    def translate(texts: list[str], alternatives: Hashable) -> list[Translation]:
+        del alternatives
+        return [Translation(re.sub(r"[{}\d]", "", text).strip().upper()) for text in texts]
+
+    one = Direction("en", "de", Path("run"), Gatherer(translate, wait=0))
+    row = {"src": "{n, plural, one {{name} cat} other {{name} cats}}", "tgt": ""}
+    _, answer = (client := Client(tmp_path, one)).upload("a.jsonl", json.dumps(row).encode() + b"\n", **EN_DE)
+    assert json.loads(fetched(client, answer))["tgt"] == "{n, plural, one {{name} CAT} other {{name} CATS}}"
+    one.gatherer.close()
 
 
 def test_only_the_last_files_are_kept(client: Client, tmp_path: Path) -> None:

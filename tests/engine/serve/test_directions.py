@@ -46,7 +46,7 @@ def test_two_runs_of_one_direction_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_unknown_text_speaks_against_a_language() -> None:
     nobody: object = None
-    pair = [Direction(a, b, Path(), nobody, nobody) for a, b in (("en", "de"), ("de", "en"))]  # pyright: ignore[reportArgumentType]
+    pair = [Direction(a, b, Path(), nobody) for a, b in (("en", "de"), ("de", "en"))]  # pyright: ignore[reportArgumentType]
     surer = Translation("x", log_prob=-2.0, tokens=("x",))
     strange = Translation("x", log_prob=-1.0, tokens=("x",), unknown_share=0.9)
     (first, share), (second, rest) = likeliest_source(pair, [surer, strange])
