@@ -186,11 +186,11 @@ class Translator(FromRun):
         return Speller(self.tokenizer.tgt)
 
     def _write_terms(self, parts: list[Part], search: Search) -> None:
-        """Where a free output lacks a term, takes one that has it."""
-        lacking = [part for part in parts if part.missed]
-        for part in lacking:
+        """Where a free output lacks a term, takes one that has it. Every later search has to write the terms, too."""
+        for part in parts:
             part.phrases = self._terms(part.terms)
-        for part, second in self._find_again([part for part in lacking if part.phrases], search):
+        lacking = [part for part in parts if part.phrases and part.missed]
+        for part, second in self._find_again(lacking, search):
             part.found, part.job.constrained = second.found, True
 
     def _restore_placeholders(self, parts: list[Part], search: Greedy | Beam) -> None:

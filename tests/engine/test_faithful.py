@@ -175,6 +175,15 @@ def test_terms_of_a_glossary_are_in_the_output(translator: Translator) -> None:
     assert "and and" in drawn[0].text
 
 
+def test_a_repair_has_to_write_the_terms_that_the_first_output_had(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it loses one, and is thrown away."""
+    monkeypatch.setattr("tfm.engine.translation.Part.missed", ())
+    (found,) = translator.translate(["the cat sees %s and {name}"], glossary=Glossary([("cat", "my sister")]))
+    assert found.repaired and not (found.constrained or found.lost) and "my sister" in found.text
+
+
 def test_a_term_for_which_there_is_no_room_is_reported(marked_tokenizer: Tokenizer) -> None:
     short = make_translator(marked_tokenizer, max_seq_len=12)
     long = "and my sister sees a dog and the cat sees my sister and a dog"
