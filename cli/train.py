@@ -74,6 +74,9 @@ def train(
 
     if dry_run and finish_in is not None:
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
+    if _is_follower() and not dry_run and finish_in is None:
+        _follow()
+        return
     console = Console()
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
     names: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
@@ -101,6 +104,20 @@ def train(
             _try(settings, directory, beginning, console)
         else:
             _train(settings, directory, {**beginning, "started": started, "finish_in": finish_in}, console)
+
+
+def _is_follower() -> bool:
+    """Whether torchrun has started this process to help another one."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK") != "0"
+
+
+def _follow() -> None:
+    """Trains along with the leader, which has the settings and the files: here they need not be."""
+    with importing():
+        from ..engine.training.train import follow_leader
+
+    with Interrupts() as interrupts:
+        follow_leader(interrupts)
 
 
 def _try(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str, Any], console: Console) -> None:

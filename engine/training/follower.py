@@ -3,7 +3,6 @@
 import json
 import sys
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import safetensors.torch
@@ -17,6 +16,7 @@ from ...seq2seq.training.progress import Progress
 from ...system.errors import EnvironmentFault
 from ..device import keep_freed_memory, own_device
 from ..runs.checkpoint import ModelDescription
+from ..workers.handout import handed_out
 from ..workers.ranks import Ranks, started_follower
 from .build import build_trainer
 from .precision import DTYPES, Precision
@@ -24,9 +24,9 @@ from .precision import DTYPES, Precision
 
 @dataclass(frozen=True)
 class Start:
-    """All that a follower needs to stand where the leader stands. It travels as JSON and safetensors.
+    """All that a follower needs to stand where the leader stands, besides the leader's files.
 
-    Its directories must be seen by all processes. Its tensors are on the CPU.
+    It travels as JSON and safetensors; its tensors are on the CPU.
     """
 
     config: TrainingConfig
@@ -36,8 +36,6 @@ class Start:
     precision: Precision
     muon_precision: Precision
     parts: int
-    tokenizer: Path
-    train_store: Path
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
 
@@ -48,8 +46,6 @@ class Start:
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("config", "description", "progress"):
             plain[name] = asdict(plain[name])
-        for name in ("tokenizer", "train_store"):
-            plain[name] = str(plain[name])
         del plain["weights"], plain["optimizer"]
         contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
         header = json.dumps(plain).encode()
@@ -67,8 +63,6 @@ class Start:
             config=TrainingConfig(**config),
             description=ModelDescription(**plain.pop("description")),
             progress=Progress(**plain.pop("progress")),
-            tokenizer=Path(plain.pop("tokenizer")),
-            train_store=Path(plain.pop("train_store")),
             weights=_below("weights/", tensors),
             optimizer=_below("optimizer/", tensors),
             **plain,
@@ -86,28 +80,29 @@ def follow(ranks: Ranks) -> None:
     if not content:  # the run is finished
         return
     start = Start.from_bytes(content)
-    store = open_store(start.train_store)
-    if store is None:
-        raise EnvironmentFault(f"{start.train_store} is not there; all processes of a run must see its directory")
-    trainer = build_trainer(
-        start.config,
-        start.description,
-        Tokenizer.load(start.tokenizer),
-        store,
-        device=own_device(start.device),
-        dtype=DTYPES[start.precision],
-        muon_dtype=DTYPES[start.muon_precision],
-        parts=start.parts,
-        group=ranks,
-        progress=start.progress,
-    )
-    with torch.no_grad():
-        for name, parameter in trainer.model.named_parameters():
-            parameter.copy_(start.weights[name])
-    trainer.optimizer.restore(trainer.model, start.optimizer)
-    ranks.share_memory(trainer.gradients.flat.nbytes)
-    for learning_rate in ranks.rates():
-        trainer.update(learning_rate)
+    with handed_out(ranks) as (tokenizer, train_store):
+        store = open_store(train_store)
+        if store is None:
+            raise EnvironmentFault(f"{train_store} is damaged; run the same command once more")
+        trainer = build_trainer(
+            start.config,
+            start.description,
+            Tokenizer.load(tokenizer),
+            store,
+            device=own_device(start.device),
+            dtype=DTYPES[start.precision],
+            muon_dtype=DTYPES[start.muon_precision],
+            parts=start.parts,
+            group=ranks,
+            progress=start.progress,
+        )
+        with torch.no_grad():
+            for name, parameter in trainer.model.named_parameters():
+                parameter.copy_(start.weights[name])
+        trainer.optimizer.restore(trainer.model, start.optimizer)
+        ranks.share_memory(trainer.gradients.flat.nbytes)
+        for learning_rate in ranks.rates():
+            trainer.update(learning_rate)
 
 
 if __name__ == "__main__":

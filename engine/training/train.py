@@ -89,14 +89,11 @@ def train(
         TfmError: As its other subclasses say.
     """
     place = started_by_torchrun()
+    if place is not None and place.rank > 0:
+        return follow_leader(interrupts)
     if finish_in is not None and place is not None:
         raise UsageError("one process tells a run to finish: say --finish-in without torchrun")
     with contextlib.nullcontext() if place is None else _watched(place, interrupts):
-        if place is not None and place.rank > 0:
-            from .follower import follow
-
-            with interrupts.held(), joined(place):  # to stop is the leader's to decide
-                return follow(place)
         directory, request = RunDirectory(run), None if finish_in is None else parse_request(finish_in)
         try:
             with opened(
@@ -115,6 +112,16 @@ def train(
                 raise
             reporter.say(f"{directory} is in use; the training that is under way there was told to finish in {request}")
             return None
+
+
+def follow_leader(interrupts: Interrupts) -> None:
+    """For a process that torchrun started beside the leader: trains along. It needs no settings and no files."""
+    from .follower import follow
+
+    place = started_by_torchrun()
+    assert place is not None
+    with _watched(place, interrupts), interrupts.held(), joined(place):  # to stop is the leader's to decide
+        follow(place)
 
 
 def _watched(place: Ranks, interrupts: Interrupts) -> contextlib.AbstractContextManager[None]:
@@ -160,6 +167,7 @@ def brief_followers(run: Run) -> None:
     """For the leader: tells the other ranks all that they need to stand where this one does."""
     trainer = run.trainer
     if run.ranks.count > 1:
+        from ..workers.handout import hand_out
         from .follower import Start
 
         start = Start(
@@ -170,12 +178,11 @@ def brief_followers(run: Run) -> None:
             precision=run.setup.precision,
             muon_precision=run.setup.muon_precision,
             parts=run.setup.division.parts,
-            tokenizer=run.directory.tokenizer,
-            train_store=run.data.train.directory,
             weights={name: tensor.cpu() for name, tensor in model_tensors(trainer.model).items()},
             optimizer={n: t.cpu() for n, t in trainer.optimizer.tensors(trainer.model).items()},
         )
         run.ranks.broadcast(start.to_bytes())
+        hand_out(run.ranks, [run.directory.tokenizer, run.data.train.directory])
     run.ranks.share_memory(trainer.gradients.flat.nbytes)
 
 

@@ -14,6 +14,8 @@ import contextlib
 import mmap
 import os
 import shutil
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -38,6 +40,9 @@ _PATIENCE = timedelta(days=30)
 _STOP = -1.0
 """Stands for a learning rate where there is no further update."""
 _READY = b"ready\n"
+_ANY_PORT = 9
+_ADDRESS_OF_INTERFACE = 0x8915 if sys.platform == "linux" else 0xC0206921
+"""SIOCGIFADDR, as Linux and as BSD and macOS number it."""
 
 Number = TypeVar("Number", int, float)
 Wait = Callable[[], object]
@@ -143,9 +148,11 @@ class Ranks(Group):
     rank: int = 0
     count: int = 1
     threads: int | None = None
-    """Threads that each rank computes with, where the leader divides the cores."""
+    """Threads that each rank computes with, where the leader divides the cores; None under torchrun."""
     memory: SharedMemory = field(default_factory=SharedMemory, compare=False, repr=False)
     """Shared by a leader and the followers that it has started. There is no room in it under torchrun."""
+    local_rank: int = 0
+    """Which of the ranks of its machine it is; known under torchrun alone."""
 
     def all_reduce(self, tensor: Tensor) -> None:
         """Replaces the tensor by its sum over all ranks."""
@@ -206,6 +213,12 @@ class Ranks(Group):
             distributed.broadcast(message, src=0)
         return type(number)(message.item())
 
+    def is_true_of_any(self, here: bool) -> bool:
+        """Whether something is so in one of the ranks; all ask at the same time."""
+        number = torch.tensor([int(here)])
+        self.all_reduce(number)
+        return bool(number.item())
+
     @contextlib.contextmanager
     def others_idle(self) -> Iterator[None]:
         """For the leader: inside the block it computes on the cores of all, who wait for it."""
@@ -217,7 +230,8 @@ def started_by_torchrun() -> Ranks | None:
     """This process's place among those that torchrun started; None if it was started otherwise."""
     if not distributed.is_torchelastic_launched():
         return None
-    return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    rank, count, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    return Ranks(rank, count, local_rank=local_rank)
 
 
 @contextlib.contextmanager
@@ -245,11 +259,12 @@ def joined(ranks: Ranks, follower: str = "") -> Iterator[None]:
             yield
     elif ranks.threads is None:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        distributed.init_process_group(backend, timeout=_PATIENCE)
-        try:
-            yield
-        finally:
-            distributed.destroy_process_group()
+        with _interface_of_gloo(interface_towards(os.environ["MASTER_ADDR"])):
+            distributed.init_process_group(backend, timeout=_PATIENCE)
+            try:
+                yield
+            finally:
+                distributed.destroy_process_group()
     else:
         with _followers(ranks, follower):
             yield
@@ -258,9 +273,10 @@ def joined(ranks: Ranks, follower: str = "") -> Iterator[None]:
 @contextlib.contextmanager
 def _followers(ranks: Ranks, module: str) -> Iterator[None]:
     followers: list[Child] = []
-    _remove_what_killed_leaders_left()
+    remove_what_the_killed_left(_FOLDER)
     temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
-    with temporary as folder, _interface_of_this_machine(), using_threads(ranks.threads), ExitStack() as children:
+    loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    with temporary as folder, _interface_of_gloo(loopback), using_threads(ranks.threads), ExitStack() as children:
         meeting_point = Path(folder) / "store"
         ranks.memory.open()
         children.callback(ranks.memory.close)
@@ -288,12 +304,12 @@ def _followers(ranks: Ranks, module: str) -> Iterator[None]:
                 distributed.destroy_process_group()
 
 
-def _remove_what_killed_leaders_left() -> None:
-    """Removes the meeting points of leaders of this user that are no longer alive: they were killed."""
+def remove_what_the_killed_left(prefix: str) -> None:
+    """Removes temporary folders whose name is the prefix and the number of a process of this user that is dead."""
     if os.name != "posix":  # elsewhere nobody can be asked whether a process lives without sending it a signal
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        number = folder.name.removeprefix(_FOLDER).partition("-")[0]
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        number = folder.name.removeprefix(prefix).partition("-")[0]
         if number.isdigit() and not folder.is_symlink() and not _is_alive(int(number)):
             shutil.rmtree(folder, ignore_errors=True)  # what belongs to another user stays
 
@@ -320,10 +336,32 @@ def _meet(ranks: Ranks, meeting_point: Path) -> None:
     distributed.init_process_group("gloo", store=store, rank=ranks.rank, world_size=ranks.count, timeout=_PATIENCE)
 
 
+def interface_towards(host: str) -> str | None:
+    """The network interface of this machine that leads to a host; None where the system does not say.
+
+    Gloo takes the address that this machine's name stands for. On many systems that is one of the loopback interface,
+    at which no other machine reaches it.
+    """
+    try:
+        import fcntl
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, _ANY_PORT))  # sends nothing
+            own = socket.inet_aton(probe.getsockname()[0])
+            for _, name in socket.if_nameindex():
+                with contextlib.suppress(OSError):  # it has no address
+                    request = struct.pack("256s", os.fsencode(name))
+                    if fcntl.ioctl(probe.fileno(), _ADDRESS_OF_INTERFACE, request)[20:24] == own:
+                        return name
+    except (ImportError, OSError):  # Windows; a host that has no IPv4 address, or no name server
+        pass
+    return None
+
+
 @contextlib.contextmanager
-def _interface_of_this_machine() -> Iterator[None]:
-    """Lets ranks of one machine talk through its loopback interface, whatever its name resolves to."""
-    key, name = "GLOO_SOCKET_IFNAME", {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+def _interface_of_gloo(name: str | None) -> Iterator[None]:
+    """Lets ranks talk through an interface, unless the user has named one."""
+    key = "GLOO_SOCKET_IFNAME"
     if name is None or key in os.environ:
         yield
         return

@@ -24,6 +24,8 @@ _PATIENCE = 3.0
 """Seconds without one after which a process is dead, where something has gone wrong .."""
 _SILENCE = 120.0
 """.. and where nothing else tells."""
+_AGAIN = "run the same command to continue"
+_STORE_HAS_GONE = f"torchrun has ended on the machine of rank 0, or was killed; {_AGAIN}"
 _ROUTINE = "-"
 """What a process leaves that ended without an error of its own."""
 
@@ -36,8 +38,10 @@ class _Watch:
         self._store, _, _ = next(distributed.rendezvous("env://"))  # pyright: ignore[reportPrivateImportUsage]
         self._store.set(self._key("host", rank), platform.node() or "its machine")
         self._left = threading.Event()
+        self._reached_store = time.monotonic()
         self._beats = threading.Thread(target=self._beat, daemon=True)
         self._beats.start()
+        threading.Thread(target=self._look_at_the_wire, daemon=True).start()
 
     @staticmethod
     def _key(kind: str, rank: int) -> str:
@@ -48,7 +52,7 @@ class _Watch:
         others = range(1, self._count) if self._rank == 0 else (0,)
         silent = dict.fromkeys(others, 0.0)
         counts: dict[int, int] = {}
-        with contextlib.suppress(RuntimeError):  # the store has gone, and torchrun with it
+        try:
             while not self._left.wait(_BEAT):
                 self._store.add(self._key("beats", self._rank), 1)
                 for rank in others:
@@ -56,8 +60,23 @@ class _Watch:
                     counts[rank] = self._count_of(rank)
                     silent[rank] = 0.0 if alive or not counts[rank] else silent[rank] + _BEAT
                     if silent[rank] > _SILENCE:  # this process waits for it where nothing can wake it up
-                        print(f"tfm: error: {self._died(rank)}", file=sys.stderr, flush=True)
-                        os._exit(EnvironmentFault.exit_code)
+                        self._end(self._died(rank))
+                self._reached_store = time.monotonic()
+        except RuntimeError:  # the store has gone, and torchrun with it
+            if self._rank > 0 and not self._left.wait(_PATIENCE):
+                self._end(_STORE_HAS_GONE)  # the leader sees that, and says the same
+
+    def _look_at_the_wire(self) -> None:
+        """Ends this process where the store, on the first machine, is out of reach: a call of it would never return."""
+        while not self._left.wait(_BEAT):
+            if time.monotonic() - self._reached_store > _SILENCE + _PATIENCE and self._beats.is_alive():
+                self._end(f"rank {self._rank} does not reach the machine of rank 0: it has gone, or the wire; {_AGAIN}")
+
+    @staticmethod
+    def _end(said: str) -> None:
+        """Ends this process from a thread: the main one may wait where nothing wakes it up."""
+        print(f"tfm: error: {said}", file=sys.stderr, flush=True)
+        os._exit(EnvironmentFault.exit_code)
 
     def _count_of(self, rank: int) -> int:
         """Signs of life that it has given; 0 before it has begun."""
@@ -81,7 +100,7 @@ class _Watch:
         how it ended; a signal comes later.
         """
         others = [rank for rank in range(self._count) if rank != self._rank]
-        with contextlib.suppress(RuntimeError):  # of the store
+        try:
             before = {rank: self._count_of(rank) for rank in others}
             until = time.monotonic() + _PATIENCE
             while True:
@@ -96,12 +115,14 @@ class _Watch:
                 return f"rank {ended[0]} (on {self._host(ended[0])}) has ended: {farewells[ended[0]]}" if talks else ""
             if silent:
                 return self._died(silent[0]) if talks or 0 in silent else ""
+        except RuntimeError:  # of the store
+            return None if isinstance(error, Interrupted) else _STORE_HAS_GONE
         return None
 
     def _died(self, rank: int) -> str:
         return (
             f"rank {rank} (on {self._host(rank)}) has died: it was killed (out of memory?), or its machine has gone;"
-            " run the same command to continue"
+            f" {_AGAIN}"
         )
 
     def _host(self, rank: int) -> str:

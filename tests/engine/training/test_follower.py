@@ -1,9 +1,7 @@
 """What the leader hands to a follower arrives as it was sent, and is no pickle."""
 
 from dataclasses import fields
-from pathlib import Path
 
-import pytest
 import torch
 from helpers.descriptions import describe
 
@@ -12,7 +10,6 @@ from tfm.engine.workers.ranks import Ranks
 from tfm.seq2seq.model.config import ModelConfig
 from tfm.seq2seq.training.config import TrainingConfig
 from tfm.seq2seq.training.progress import Progress
-from tfm.system.errors import EnvironmentFault
 
 DESCRIPTION = describe(ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1))
 
@@ -26,8 +23,6 @@ def start() -> Start:
         precision="bf16",
         muon_precision="fp32",
         parts=3,
-        tokenizer=Path("a run/tokenizer"),
-        train_store=Path("a run/cache/0"),
         weights={"matrix": torch.randn(3, 4).T, "scalar": torch.tensor(0.5)},
         optimizer={"exp_avg/matrix": torch.randn(4, 3), "step/matrix": torch.tensor(5.0)},
     )
@@ -47,9 +42,3 @@ def test_all_arrives_as_it_was_sent() -> None:
 
 def test_a_finished_run_has_nothing_to_hand_out() -> None:
     follow(Ranks())  # alone, it hears of nothing
-
-
-def test_a_directory_that_it_does_not_see_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ranks, "broadcast", lambda self: start().to_bytes())
-    with pytest.raises(EnvironmentFault, match="all processes of a run must see its directory"):
-        follow(Ranks())
