@@ -259,14 +259,11 @@ def test_lines_that_are_left_out_keep_their_place_in_the_output(tfm: Tfm, corpus
     assert gap == [*whole[:3], "", *whole[4:]]
 
 
-def test_ter_of_a_script_without_spaces_is_refused_before_anything_is_translated(
-    tfm: Tfm, corpus: Path, tiny_run: Path
-) -> None:
+def test_ter_of_a_script_without_spaces_counts_characters(tfm: Tfm, corpus: Path) -> None:
     write_lines(corpus / "thai", ["แมวนอนบนเสื่อ"] * 20)
-    for by in (["--run", tiny_run], ["--hyp", "thai"]):
-        done = tfm("evaluate", *by, "--src", "dev.en", "--tgt", "thai", "--metric", "ter")
-        assert done.returncode == 2 and "ter counts words" in error_of(done)
-        assert "translating" not in error_of(done)
+    done = tfm("evaluate", "--hyp", "thai", "--tgt", "thai", "--metric", "ter", "--json")
+    found = json.loads(done.stdout)
+    assert found["scores"]["ter"] == 0 and "unit:grapheme" in found["signatures"]["ter"]
 
 
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:
