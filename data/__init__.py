@@ -9,7 +9,7 @@ sentences, words     long texts cut and joined; where words end; glossary has te
 facts                what is usual in a corpus: repetition, numbers, text without letters
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
 encoding, store      all pairs to ids, kept in Arrow files
-batching             which pairs are trained on together; subword_dropout
+batching             which pairs are trained on together; subword_dropout, variation: what an epoch shows otherwise
 audit, alignment     what is wrong with a corpus: `tfm data`
 size                 how large a corpus is, for the recipe
 toy/                 the built-in language
