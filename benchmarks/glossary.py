@@ -18,7 +18,8 @@ from typing import Any
 
 from common import TFM, BenchmarkError, machine, markdown_table, note, output_of, read_lines, report_errors
 
-from tfm.data.words import begins_word, ends_word, is_unspaced
+from tfm.data.scripts import is_unspaced
+from tfm.data.words import begins_word, ends_word
 
 MIN_LETTERS = 4
 """Of a word of a script with spaces: shorter ones are mostly articles and the like."""

@@ -1,15 +1,17 @@
 """What `tfm evaluate` tells: the scores of a run, of files or of given translations, and the sentences to look at."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import compress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..data.formats.refused import refuse_known_format
 from ..data.reading import read_lines
+from ..engine.evaluation.faithfulness import faithfulness
 from ..engine.evaluation.reading import TestSet
 from ..engine.evaluation.scores import compare, score, sentence_chrf
 from ..system.errors import DataError
@@ -142,15 +144,13 @@ def _print_result(result: "TestResult") -> None:
         print(f"  {group}")
     if result.correlation is not None:
         print(f"confidence: its correlation with the chrF of the sentences is {result.correlation:.2f}")
-    for name, kept in (("placeholders", result.placeholders), ("terms of the glossary", result.terms)):
-        if kept.total:
-            print(f"{name}: {kept.count:,} of {kept.total:,} kept ({kept.share:.2f} %)")
+    print(result.faithfulness)
+    if (terms := result.terms).total:
+        print(f"terms of the glossary: {terms.count:,} of {terms.total:,} kept ({terms.share:.2f} %)")
     counts = {
-        "repeated themselves": result.looped,
+        "repeated themselves at first": result.looped,
         "searched for once more and replaced": result.repaired,
         "written anew for a term of the glossary": result.constrained,
-        "with other numbers than the source": result.numbers,
-        "of text that the vocabulary does not know": result.unknown,
     }
     for what, count in counts.items():
         if count:
@@ -158,7 +158,7 @@ def _print_result(result: "TestResult") -> None:
 
 
 def _as_dict(result: "TestResult") -> dict[str, Any]:
-    names = ("looped", "repaired", "constrained", "numbers", "unknown")
+    names, faithful = ("looped", "repaired", "constrained", "numbers"), asdict(result.faithfulness)
     return {
         "checkpoint": str(result.checkpoint),
         "sentences": len(result.outputs),
@@ -172,9 +172,11 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
         "signatures": {one.name: one.signature for one in result.scores},
         "by_length": [asdict(group) for group in result.groups],
         "confidence_correlation": result.correlation,
-        "placeholders": {"kept": result.placeholders.count, "of": result.placeholders.total},
+        "placeholders": {"kept": result.faithfulness.placeholders.count, "of": result.faithfulness.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
         **{name: getattr(result, name) for name in names},
+        "unknown": result.faithfulness.unknown,
+        "faithfulness": faithful,
     }
 
 
@@ -187,7 +189,12 @@ def score_files(asked: Asked, paths: Sequence[Path], encoding: str) -> None:
     found = [score(name, outputs[0], asked.test_set.references) for name in asked.metrics]
     scores = {one.name: {"values": [one.value], "signature": one.signature} for one in found}
     lines = [f"{one.name:<6} {one.value:.2f}  ({one.signature})" for one in found]
-    _tell_outputs(asked, "hyp", paths, outputs, scores, lines)
+    more: dict[str, Any] = {}
+    if asked.with_sources:
+        measured = faithfulness(asked.test_set.sources, outputs[0], asked.test_set.references)
+        lines.append(str(measured))
+        more["faithfulness"] = asdict(measured)
+    _tell_outputs(asked, "hyp", paths, outputs, scores, lines, more)
 
 
 def _lines(path: Path, kept: Sequence[bool], encoding: str) -> list[str]:
@@ -225,6 +232,7 @@ def _tell_outputs(
     outputs: list[list[str]],
     scores: dict[str, Any],
     lines: Sequence[str],
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Tells the sentences, the worst first or those in which the outputs differ most; then the scores."""
     references = asked.test_set.references
@@ -245,7 +253,7 @@ def _tell_outputs(
             },
         )
     if asked.as_json:
-        print(json.dumps({kind: list(map(str, names)), "sentences": len(references), "scores": scores}))
+        print(json.dumps({kind: list(map(str, names)), "sentences": len(references), "scores": scores, **more}))
     else:
         print("\n".join([_counted(len(references), "sentence"), *lines]))
 

@@ -4,11 +4,12 @@ config               settings
 reading, cleaning    bytes to lines, lines to clean text
 formats/, corpus     files and data sets as streams of pairs; holdout takes a validation set out of one
 placeholders         tags, URLs and other parts that come through as they are
-sentences, words     where sentences and words end; glossary has terms and their translations
+scripts              what Unicode says of text: where sentences and characters end, scripts without spaces
+sentences, words     long texts cut and joined; where words end; glossary has terms and their translations
 facts                what is usual in a corpus: repetition, numbers, text without letters
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
 encoding, store      all pairs to ids, kept in Arrow files
-batching             which pairs are trained on together; subword_dropout
+batching             which pairs are trained on together; subword_dropout, variation: what an epoch shows otherwise
 audit, alignment     what is wrong with a corpus: `tfm data`
 size                 how large a corpus is, for the recipe
 toy/                 the built-in language

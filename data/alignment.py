@@ -5,15 +5,16 @@ is learned from the corpus itself: a pair whose words are often found together e
 by their groups of three letters.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import regex
 
 from .placeholders import Pair
+from .scripts import UNSPACED
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 """How many lines further down a target is looked for; negative: further up."""
@@ -29,7 +30,7 @@ SLIP_EVIDENCE = 15.0
 """Lines slip if the logarithms of their lengths come this much closer in another place, summed over the lines."""
 EVIDENCE = 6.0
 """A run of lines is shifted if the gains of another place add up to this many times the usual fit of a pair."""
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|\w+")
+_WORD = regex.compile(rf"{UNSPACED}|(?:(?!{UNSPACED})\w)+")
 """A word, or one letter of a script without spaces between words."""
 Scores = npt.NDArray[np.float64]
 

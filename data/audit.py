@@ -10,8 +10,9 @@ from typing import Literal
 
 from .alignment import Shift, find_shifts
 from .cleaning import clean
-from .facts import differences_in_numbers
+from .facts import SAMPLE, differences_in_numbers
 from .placeholders import Pair, differences
+from .scripts import are_unspaced, graphemes
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
 KINDS: dict[Kind, str] = {
@@ -29,8 +30,6 @@ KINDS: dict[Kind, str] = {
 REMOVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "numbers")
 """What makes a pair unfit for training. A number may be a word on the other side."""
 
-_UNSPACED = frozenset({"CJK", "THAI", "LAO", "KHMER", "MYANMAR"})
-"""Scripts that put no spaces between words, unless somebody has divided them."""
 _MIN_LETTERS = 4
 """A side with fewer letters has no script to speak of."""
 _FOREIGN_SHARE = 0.5
@@ -84,8 +83,8 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
     seen: dict[Pair, int] = {}
     shifts = find_shifts(cleaned)
     shifted = {row: shift for shift in shifts for row in range(shift.first, shift.last + 1)}
-    src_lengths = _lengths([src for src, _ in cleaned], src_script)
-    found = Audit(len(pairs), src_lengths, _lengths([tgt for _, tgt in cleaned], tgt_script), shifts=shifts)
+    src_lengths = _lengths([src for src, _ in cleaned])
+    found = Audit(len(pairs), src_lengths, _lengths([tgt for _, tgt in cleaned]), shifts=shifts)
     for row, ((src, tgt), raw) in enumerate(zip(cleaned, pairs, strict=True)):
         faults = _faults_of_pair(src, tgt, (src_script, tgt_script))
         if broken := _broken_characters(raw, (src_script, tgt_script)):
@@ -120,10 +119,10 @@ def _faults_of_pair(src: str, tgt: str, scripts: tuple[str, str]) -> dict[Kind, 
     return found
 
 
-def _lengths(texts: list[str], script: str) -> Lengths:
+def _lengths(texts: list[str]) -> Lengths:
     filled = [text for text in texts if text]
-    spaced = script not in _UNSPACED or sum(text.count(" ") for text in filled) > len(filled)
-    lengths = sorted(len(text.split()) if spaced else len(text) for text in filled) or [0]
+    spaced = sum(text.count(" ") for text in filled) > len(filled) or not are_unspaced(filled[:SAMPLE])
+    lengths = sorted(len(text.split()) if spaced else len(graphemes(text)) for text in filled) or [0]
     return Lengths("words" if spaced else "characters", lengths[len(lengths) // 2], lengths[-1], sum(lengths))
 
 

@@ -109,6 +109,8 @@ class TokenizerConfig:
     """Share of the corpus's characters that get a piece; the rest are spelt in bytes (unigram, bpe) or unknown."""
     placeholders: bool = True
     """Carry `%s`, `{name}`, `<b>`, URLs and the like through as they are, where a corpus has enough of them."""
+    split_digits: bool = False
+    """Each digit is a piece of its own (unigram, bpe)."""
     max_sentences: int = 1_000_000
     """At most this many lines, sampled evenly, are read to build a vocabulary."""
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import regex
 
-from .words import UNSPACED
+from .scripts import UNSPACED
 
 Pair = tuple[str, str]
 

@@ -1,42 +1,37 @@
 """Texts that a model is given: several, never one alone; cut where they are longer than it allows, and joined again."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import regex
 
-_END = r"[\p{Sentence_Terminal}…\u0f0d-\u0f12\u17d4\u17d5\u17d9\u17da]"
-"""Signs that end a sentence: Unicode's, and those that Tibetan and Khmer have besides."""
-_ALSO_INSIDE = "[.!?…․‼‽⁇⁈⁉]"
-"""Those that end one only before a space: they stand in numbers, names and addresses, too."""
-_MARK = r"[\p{M}\u200d]"
-"""What belongs to the character before it."""
-_MORE = rf"\s*{_END}(?:(?<!{_ALSO_INSIDE})|(?!\w))|{_MARK}|[\p{{Pe}}\p{{Pf}}]"
-"""What may follow on a sign that ends a sentence: another one, or a quote or a bracket that closes."""
-_SPACED_END = rf"{_END}(?:{_MORE}|['\p{{Pi}}]|\s+[\p{{Pe}}\p{{Pf}}](?=\s|$)){{0,8}}+\s++"
-_UNSPACED_END = rf"{_END}(?<!{_ALSO_INSIDE})(?:(?<!\d.)|(?!\d))(?:{_MORE}){{0,8}}+(?![\p{{Pe}}\p{{Pf}}])\s*+"
-_SENTENCE_END = regex.compile(rf"(?:{_SPACED_END}|{_UNSPACED_END})(?!{_MARK})")
-"""The signs that end a sentence, the quotes and brackets that close with it, and the space that follows."""
+from .scripts import MARK, SIGN, grapheme_ends, sentences
 
-_SPACE = regex.compile(rf" (?!{_MARK})")
-_CLUSTER = regex.compile(rf"\X(?!{_MARK})")
+_SPACE = regex.compile(rf" (?!{MARK})")
 _AFTER_A_SIGN = regex.compile(r"(?<=\p{P})(?<![\p{Ps}\p{Pi}])(?!\p{P})")
 _BETWEEN_WORDS = regex.compile(
     r"(?w)\b(?<![\p{Ps}\p{Pi}\p{Logical_Order_Exception}\p{InSC=Virama}\p{InSC=Invisible_Stacker}])"
-    r"(?!\p{P}|.\p{M}*\p{InSC=Pure_Killer})"
+    r"(?!\p{P}|.(?:(?![\u102b\u102c])\p{M})*\p{InSC=Pure_Killer})"
 )
-"""Between words as far as no dictionary is needed; never inside a syllable of South-East Asia."""
+"""Between words as far as no dictionary is needed; never inside a syllable of South-East Asia. There a consonant with a
+killer ends one; a Burmese vowel may have a killer, too."""
 _REACH = 50
 """A cut without a space may fall so many characters from the middle to fall in a better place."""
 
 _SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Tai_Tham")
 _UNSPACED = "[" + "".join(rf"\p{{Script_Extensions={script}}}" for script in _SCRIPTS) + r"\uff01-\uff9f]"
 """Characters of scripts that put no spaces between words, their punctuation included."""
-_UNSPACED_LAST = regex.compile(rf"(?r){_UNSPACED}[\p{{Pe}}\p{{Pf}}\p{{Pi}}\p{{Pd}}\p{{Nd}}{_MARK[1:-1]}\"'…]*$")
+_UNSPACED_LAST = regex.compile(rf"(?r){_UNSPACED}[\p{{Pe}}\p{{Pf}}\p{{Pi}}\p{{Pd}}\p{{Nd}}{MARK[1:-1]}\"'…]*$")
 _UNSPACED_FIRST = regex.compile(rf"[\p{{Ps}}\p{{Pf}}\p{{Pi}}\p{{Pd}}\p{{Nd}}\"'…]*{_UNSPACED}")
 _DIVIDED = 0.1
 """Share of spaces from which an unspaced script counts as divided into words."""
+_SPACED_AFTER = regex.compile(
+    rf"(?r)(?=[{SIGN}])[\p{{Khmer}}\p{{Myanmar}}\p{{Tibetan}}\p{{Tai_Tham}}]"
+    rf"[\p{{Pe}}\p{{Pf}}\p{{Pi}}{MARK[1:-1]}\"']*$"
+)
+_SPACED_SENTENCES = regex.compile(rf"(?r)[\p{{Thai}}\p{{Lao}}][\p{{Pe}}\p{{Pf}}\p{{Pi}}{MARK[1:-1]}\"'…]*$")
+"""The ends of texts after which a script without spaces between words has one: after a sign of its own; in Thai and
+Lao, which have no such sign, after each sentence."""
 
 
 def check_texts(texts: Sequence[object], name: str = "texts") -> None:
@@ -62,46 +57,37 @@ def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -
     """
     parts: list[str] = []
     cut = False
-    for sentence in _sentences(text):
-        if parts and _fits(parts[-1] + sentence, count_tokens, max_tokens):
-            parts[-1] += sentence
-        elif _fits(sentence, count_tokens, max_tokens):
-            parts.append(sentence)
-        else:
-            cut = True
-            parts.extend(_cut_sentence(sentence, count_tokens, max_tokens))
+    for sentence in sentences(text):
+        for part in [sentence] if _fits(sentence, count_tokens, max_tokens) else sentences(sentence, possible=True):
+            if parts and _fits(parts[-1] + part, count_tokens, max_tokens):
+                parts[-1] += part
+            elif _fits(part, count_tokens, max_tokens):
+                parts.append(part)
+            else:
+                cut = True
+                parts.extend(_cut_sentence(part, count_tokens, max_tokens))
     return [part.strip() for part in parts if part.strip()] or [text], cut
 
 
-def join_texts(texts: Sequence[str]) -> str:
+def join_texts(texts: Sequence[str], *, are_lines: bool = False) -> str:
     """Joins the parts of a text as its script does: with a space, or without one between characters of a script that
     has none, such as Japanese, unless the parts are divided into words by spaces all the same.
+
+    With `are_lines`, the parts are lines of a paragraph, which end anywhere, and not sentences.
     """
     parts = [text for text in texts if text]
     divided = sum(part.count(" ") for part in parts) > _DIVIDED * sum(map(len, parts))
     joined = "".join(parts[:1])
     for before, after in pairwise(parts):
         unspaced = not divided and _UNSPACED_LAST.search(before) and _UNSPACED_FIRST.match(after)
+        if unspaced and (_SPACED_AFTER.search(before) or (not are_lines and _SPACED_SENTENCES.search(before))):
+            unspaced = False
         joined += after if unspaced else f" {after}"
     return joined
 
 
 def _fits(part: str, count_tokens: Callable[[str], int], max_tokens: int) -> bool:
     return count_tokens(part.strip()) <= max_tokens
-
-
-def _sentences(text: str) -> list[str]:
-    """Slices that together are the text: a space stays with the sentence before it, and none is made where none was."""
-    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(_with_directed_quotes(text))), len(text)]
-    return [text[start:end] for start, end in pairwise(ends) if start < end]
-
-
-def _with_directed_quotes(text: str) -> str:
-    """A text in which straight quotes open and close in turn."""
-    if '"' not in text:
-        return text
-    quotes = itertools.cycle("“”")
-    return "".join(next(quotes) if character == '"' else character for character in text)
 
 
 def _cut_sentence(sentence: str, count_tokens: Callable[[str], int], max_tokens: int) -> list[str]:
@@ -123,16 +109,12 @@ def _near_the_middle(sentence: str) -> int:
 
     if spaces := [match.start() for match in _SPACE.finditer(sentence, 1)]:
         return min(spaces, key=distance)
-    reach = min(_REACH, len(sentence) // 4)
-    if near := _character_ends(sentence, middle - reach, middle + reach):
-        return min(near, key=lambda place: (_roughness(sentence, place), distance(place)))
-    return min(_character_ends(sentence, 0, len(sentence)) or range(1, len(sentence)), key=distance)
-
-
-def _character_ends(sentence: str, first: int, last: int) -> list[int]:
-    """Where the characters end that a reader sees, from `first` to `last`."""
-    ends = (match.end() for match in _CLUSTER.finditer(sentence, max(first - 1, 0), last + 1))
-    return [end for end in ends if first <= end <= last and end < len(sentence)]
+    for reach in (min(_REACH, len(sentence) // 4), min(_REACH, middle - 1)):  # the wider one so as to spare a word
+        near = grapheme_ends(sentence, middle - reach, middle + reach)
+        best = min(near, key=lambda place: (_roughness(sentence, place), distance(place)), default=0)
+        if best and _roughness(sentence, best) < 2:
+            return best
+    return min(grapheme_ends(sentence, 1, len(sentence) - 1) or range(1, len(sentence)), key=distance)
 
 
 def _roughness(sentence: str, place: int) -> int:

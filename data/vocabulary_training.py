@@ -100,27 +100,30 @@ def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, l
 
 def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:
     subword = config.type in ("unigram", "bpe")
-    return {
-        "model_type": config.type,
-        "vocab_size": vocab_size,
-        "hard_vocab_limit": subword,  # char and word take what there is
-        "byte_fallback": subword,
-        "character_coverage": config.character_coverage,
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "add_dummy_prefix": True,
-        "pad_id": PAD_ID,
-        "unk_id": UNK_ID,
-        "bos_id": BOS_ID,
-        "eos_id": EOS_ID,
-        "pad_piece": "<pad>",
-        "unk_piece": "<unk>",
-        "bos_piece": "<s>",
-        "eos_piece": "</s>",
-        "unk_surface": " \u2047",
-        "control_symbols": RESERVED_PIECES[:1] if has_placeholders else RESERVED_PIECES,
-        "user_defined_symbols": SYMBOLS if has_placeholders else [],
-    }
+    return (
+        {
+            "model_type": config.type,
+            "vocab_size": vocab_size,
+            "hard_vocab_limit": subword,  # char and word take what there is
+            "byte_fallback": subword,
+            "character_coverage": config.character_coverage,
+            "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False,
+            "add_dummy_prefix": True,
+            "pad_id": PAD_ID,
+            "unk_id": UNK_ID,
+            "bos_id": BOS_ID,
+            "eos_id": EOS_ID,
+            "pad_piece": "<pad>",
+            "unk_piece": "<unk>",
+            "bos_piece": "<s>",
+            "eos_piece": "</s>",
+            "unk_surface": " \u2047",
+            "control_symbols": RESERVED_PIECES[:1] if has_placeholders else RESERVED_PIECES,
+            "user_defined_symbols": SYMBOLS if has_placeholders else [],
+        }
+        | ({"split_digits": True} if config.split_digits and subword else {})
+    )
 
 
 @contextlib.contextmanager

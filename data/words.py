@@ -16,10 +16,8 @@ from collections.abc import Callable, Sequence
 import regex
 
 from .cleaning import clean
+from .scripts import UNSPACED
 
-UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}]"
-"""A letter of a script without spaces, for the library `regex`. SA are the scripts of South East Asia, for which line
-breaks need a dictionary."""
 _KATAKANA = r"[\p{Katakana}ー]"
 _INSIDE = rf"""
       (?<= \w) (?= \w) (?<! {UNSPACED}) (?! {UNSPACED})
@@ -46,7 +44,6 @@ _BEGIN = regex.compile(
     regex.VERBOSE | regex.IGNORECASE | regex.V1,
 )
 _END = regex.compile(rf"(?! {_INSIDE} ) (?! ['’] t \b )", regex.VERBOSE | regex.IGNORECASE | regex.V1)
-_BEGINS_UNSPACED = regex.compile(rf"{UNSPACED}|\p{{Tibetan}}")
 
 
 def begins_word(text: str, place: int) -> bool:
@@ -57,11 +54,6 @@ def begins_word(text: str, place: int) -> bool:
 def ends_word(text: str, place: int) -> bool:
     """Whether a term may end before a place of a text."""
     return _END.match(text, place) is not None
-
-
-def is_unspaced(term: str) -> bool:
-    """Whether a term begins in a script that puts no spaces between words."""
-    return _BEGINS_UNSPACED.match(term) is not None
 
 
 def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[str]:

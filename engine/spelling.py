@@ -6,8 +6,9 @@ from functools import cached_property
 import regex
 
 from ..data.cleaning import clean
+from ..data.scripts import is_unspaced
 from ..data.tokenizer import BOS_ID, PLACEHOLDER_IDS, UNK_ID, Vocabulary
-from ..data.words import begins_word, ends_word, is_unspaced
+from ..data.words import begins_word, ends_word
 from ..seq2seq.decoding.phrases import Phrase, Spelling
 
 _LETTER = "a"

@@ -12,7 +12,6 @@ from ..data.facts import CorpusFacts, differences_in_numbers, is_loop
 from ..data.placeholders import NO_DIFFERENCES, Differences, Masked, differences
 from ..data.sentences import join_texts
 from ..data.tokenizer import PLACEHOLDER_IDS, Tokenizer
-from ..data.words import missed
 from ..seq2seq.decoding.search import Hypothesis
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Job:
             added=different.added,
             glued=different.glued,
             numbers=self.numbers(source, best.text),
-            missed=missed([term for part in self.parts for term in part.terms], best.text),
+            missed=_missed([term for part in self.parts for term in part.terms], best.text),
             unknown=unknown,
             unknown_share=share,
             looped=self.looped,
@@ -177,7 +176,7 @@ class Part:
     @property
     def missed(self) -> tuple[str, ...]:
         """The terms that the output lacks."""
-        return missed(self.terms, self.output) if self.terms else ()
+        return _missed(self.terms, self.output)
 
     @property
     def ends(self) -> bool:
@@ -206,6 +205,14 @@ class Part:
     @property
     def _log_prob_per_token(self) -> float:
         return self.best.log_prob / (len(self.best.ids) + 1)
+
+
+def _missed(terms: list[str], output: str) -> tuple[str, ...]:
+    if not terms:
+        return ()
+    from ..data.words import missed  # few translations have terms
+
+    return missed(terms, output)
 
 
 def _symbols(ids: Sequence[int]) -> Counter[int]:

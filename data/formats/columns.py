@@ -19,9 +19,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from ...system.errors import DataError, UsageError
 from ..cleaning import clean
 from ..config import DataConfig
+from ..scripts import SIGN
 from .format import Pair
 
 Columns = tuple[int, int]
@@ -37,7 +40,7 @@ _USUAL_NAMES = {name for pair in _USUAL_COLUMNS for name in pair}
 _NO_TEXT = {"id", "key", "index", "line", "nr"}
 """Names of a column that is not one of the only two with text."""
 _LONGER_NAME = re.compile(r"(source|target)[ _-](text|segment|sentence|string)")
-_WORD = re.compile(r"(?=.*[^\W\d_])[^\s.!?…。！？]{1,20}")
+_WORD = regex.compile(rf"(?=.*\p{{L}})[^\s…{SIGN}]{{1,20}}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")
 _LANGUAGES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "

@@ -15,6 +15,7 @@ The translation of a paragraph has lines of its width, after the same white spac
 import re
 from itertools import pairwise
 
+from ...data.scripts import is_finished
 from ...data.sentences import join_texts
 from .lines import broken, columns
 
@@ -22,7 +23,6 @@ LEAST_WIDTH = 40
 _LINE_END = re.compile(r"(\r?\n)")
 _COLUMNS = re.compile(r"\S.*(?:\t| {3}).*\S")
 _ITEM = re.compile(r"\s*(?:\(?(?:\d+|[a-zA-Z])[.)]\s|[-*+•·‣–—#|>=~])")
-_SENTENCE_END = re.compile(r"[.!?:;…。！？：；।۔؟][\"'”’»)\]]*\s*$")
 
 
 class Paragraphs:
@@ -91,13 +91,15 @@ def _paragraphs(block: list[str]) -> list[list[str]]:
 
 def _is_wrapped(part: list[str]) -> bool:
     return any(
-        not _SENTENCE_END.search(before) and not next(filter(str.isalpha, line), "A").isupper()
+        not is_finished(before) and not next(filter(str.isalpha, line), "A").isupper()
         for before, line in pairwise(part)
     )
 
 
 def _joined(block: list[str]) -> str:
-    return block[0] if len(block) == 1 else _indent(block[0]) + join_texts([line.strip() for line in block])
+    if len(block) == 1:
+        return block[0]
+    return _indent(block[0]) + join_texts([line.strip() for line in block], are_lines=True)
 
 
 def _indent(line: str) -> str:

@@ -60,7 +60,7 @@ class SubtitleDocument(RawDocument):
             for number, line in enumerate(spoken, start=first):
                 self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
         else:
-            self._add_lines(first, last, "", join_texts(spoken))
+            self._add_lines(first, last, "", join_texts(spoken, are_lines=True))
 
     def _add_lines(self, first: int, last: int, before: str, text: str) -> None:
         after = ""

@@ -2,8 +2,8 @@
 
 BLEU, chrF and TER are sacreBLEU's, with its signature.
 
-Text is cleaned before it is compared. Where a script has no spaces between words, WER counts characters, and so does
-TER in Chinese, as is usual; elsewhere TER is refused.
+Text is cleaned before it is compared. Where a script has no spaces between words, WER and TER count characters as a
+reader sees them; TER in Chinese is by sacreBLEU's own rule, as is usual.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,20 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import regex
 
 from ...data.cleaning import clean
+from ...data.scripts import are_unspaced, graphemes, is_chinese
 from ...system.errors import UsageError
 
 CLEANED = "|cleaned:nfc"
 """What each signature ends with: both sides have passed `data.cleaning.clean`."""
-
-# Scripts that write words without spaces between them. Besides Chinese and Japanese those in which Unicode wants a
-# dictionary to break lines (Thai, Lao, Khmer, Burmese and their kin), and Tibetan, Yi, Balinese, Javanese.
-_HAN = regex.compile(r"\p{Han}")
-_KANA = regex.compile(r"(?V1)[[\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}]&&\p{L}--\p{Han}]")
-_OTHERS = regex.compile(r"[\p{Line_Break=Complex_Context}\p{Tibetan}\p{Yi}\p{Balinese}\p{Javanese}]")
-_LETTERS = regex.compile(r"\p{Alphabetic}")
 
 
 @dataclass(frozen=True)
@@ -65,35 +58,29 @@ class SeenText:
     """How a metric sees text: cleaned; where it counts words and the script has no spaces, character by character.
 
     The references decide about the script. `tokenizer` is what splits text into words; `note` is what the signature
-    says of it. UsageError if the metric is TER, and nothing says what its words are.
+    says of it.
     """
 
     def __init__(self, metric: str, references: Sequence[Sequence[str]]) -> None:
         self.tokenizer = bleu_tokenizer(ref for refs in references for ref in refs)
-        if metric == "ter" and self.tokenizer == "char":
-            raise UsageError(
-                "ter counts words, which the references do not separate by spaces; take chrf, or wer, which counts"
-                " their characters"
-            )
-        self._by_character = metric == "wer" and self.tokenizer != "13a"
-        self.note = f"|unit:character{CLEANED}" if self._by_character else CLEANED
+        self._by_grapheme = (metric, self.tokenizer) in {("wer", "zh"), ("wer", "char"), ("ter", "char")}
+        self.note = f"|unit:grapheme{CLEANED}" if self._by_grapheme else CLEANED
 
     def texts(self, texts: Iterable[str]) -> list[str]:
         """Texts as the metric sees them."""
         cleaned = map(clean, texts)
-        return [" ".join(text.replace(" ", "")) for text in cleaned] if self._by_character else list(cleaned)
+        return [" ".join(graphemes(text.replace(" ", ""))) if self._by_grapheme else text for text in cleaned]
 
     def all_references(self, references: Iterable[Iterable[str]]) -> list[list[str]]:
         """The same of all references of each sentence."""
         return [self.texts(refs) for refs in references]
 
 
-def check_metrics(names: Iterable[str], references: Sequence[Sequence[str]] = ()) -> None:
-    """Refuses what is no metric, or none for such references: before hours of translating, and not after."""
+def check_metrics(names: Iterable[str]) -> None:
+    """Refuses what is no metric: before hours of translating, and not after."""
     for name in names:
         if name not in METRICS:
             raise UsageError(_unknown(name))
-        SeenText(name, references)
 
 
 def sacrebleu_metric(name: str, tokenizer: str) -> Any:
@@ -124,17 +111,10 @@ def bleu_tokenizer(references: Iterable[str]) -> str:
     sacreBLEU's default, `13a`, splits at spaces and punctuation, and takes a sentence without spaces for one word. So
     Chinese has `zh`, and other text most of whose letters belong to a script without spaces has `char`.
     """
-    han = kana = others = letters = 0
-    for text in references:
-        if not text.isascii():
-            han += len(_HAN.findall(text))
-            kana += len(_KANA.findall(text))
-            others += len(_OTHERS.findall(text))
-        letters += len(_LETTERS.findall(text))
-    unspaced = han + kana + others
-    if 2 * unspaced <= letters or not unspaced:
+    references = list(references)
+    if not are_unspaced(references):
         return "13a"
-    return "zh" if han > 0.95 * unspaced else "char"
+    return "zh" if is_chinese(references) else "char"
 
 
 def exact_share(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:

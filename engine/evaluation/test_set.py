@@ -4,25 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...data.cleaning import clean
 from ...data.glossary import Glossary
-from ...data.placeholders import placeholders
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ..translator import Translation, Translator
+from .faithfulness import Faithfulness, Kept, faithfulness
 from .loss import ForcedScore, force, set_loss
 from .scores import LengthGroup, Score, by_length, correlation, score, sentence_chrf
-
-
-@dataclass(frozen=True)
-class Kept:
-    """How much the outputs have of all that they should have: `count` of `total`; the share is in per cent."""
-
-    count: int
-    total: int
-
-    @property
-    def share(self) -> float:
-        return 100 * self.count / self.total
 
 
 @dataclass(frozen=True)
@@ -35,13 +22,11 @@ class TestResult:
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
         forced: What the model thinks of each of these references; None for the others.
-        placeholders: Those of the sources, such as `%s`.
         terms: Translations that a glossary asks for.
         looped: Outputs that repeated themselves.
         repaired: Outputs that a second search found, for a loop or a lost placeholder.
         constrained: Outputs that a second search found, for a term of the glossary.
         numbers: Outputs with other numbers than the source.
-        unknown: Sources with text that the vocabulary does not know.
     """
 
     checkpoint: Path
@@ -54,13 +39,12 @@ class TestResult:
     forced: list[ForcedScore | None]
     scores: list[Score]
     outputs: list[str]
-    placeholders: Kept
+    faithfulness: Faithfulness
     terms: Kept
     looped: int
     repaired: int
     constrained: int
     numbers: int
-    unknown: int
     confidences: list[float]
     chrf: list[float]
     groups: list[LengthGroup]
@@ -100,7 +84,7 @@ def evaluate_set(
         chunk = sources[start : start + CHUNK_TEXTS]
         found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
         on_done(len(found))
-    outputs, kinds = [translation.text for translation in found], translator.tokenizer.placeholders.expected
+    outputs = [translation.text for translation in found]
     forced = force(translator, sources, [refs[0] for refs in references])
     loss = set_loss(forced)
     return TestResult(
@@ -114,12 +98,18 @@ def evaluate_set(
         forced=forced,
         scores=[score(name, outputs, references) for name in metrics],
         outputs=outputs,
-        placeholders=_kept([len(placeholders(clean(text), kinds)) for text in sources], [one.lost for one in found]),
+        faithfulness=faithfulness(
+            sources,
+            outputs,
+            references,
+            kinds=translator.tokenizer.placeholders.expected,
+            limit=translator.facts.limit,
+            unknown=sum(bool(one.unknown) for one in found),
+        ),
         looped=sum(one.looped for one in found),
         repaired=sum(one.repaired for one in found),
         constrained=sum(one.constrained for one in found),
         numbers=sum(bool(one.numbers) for one in found),
-        unknown=sum(bool(one.unknown) for one in found),
         confidences=[one.confidence for one in found],
         chrf=sentence_chrf(outputs, references),
         groups=by_length(sources, outputs, references),

@@ -26,6 +26,12 @@ def test_scores_are_those_of_the_translations(tfm: Tfm, corpus: Path, tiny_run: 
     assert "tok:13a" in result["signatures"]["bleu"]
     assert set(result["scores"]) == {"bleu", "chrf", "ter", "exact", "wer"}
     assert result["loss"] > 0
+    found = result["faithfulness"]
+    assert found["outputs"] == len(references) and found["unknown"] == result["unknown"]
+    by_hand = tfm("evaluate", "--hyp", "out.de", *flags[2:6], "--json")  # of outputs alone nobody knows the vocabulary
+    assert json.loads(by_hand.stdout)["faithfulness"] == found | {"unknown": None}
+    told = tfm("evaluate", "--hyp", "out.de", *flags[2:6]).stdout.decode().splitlines()
+    assert told[-2].startswith("kept: ") and told[-1].startswith("length: ")
 
 
 def test_people_read_lines_with_signatures(tfm: Tfm, corpus: Path, tiny_run: Path) -> None:
@@ -259,14 +265,12 @@ def test_lines_that_are_left_out_keep_their_place_in_the_output(tfm: Tfm, corpus
     assert gap == [*whole[:3], "", *whole[4:]]
 
 
-def test_ter_of_a_script_without_spaces_is_refused_before_anything_is_translated(
-    tfm: Tfm, corpus: Path, tiny_run: Path
-) -> None:
+def test_ter_of_a_script_without_spaces_counts_characters(tfm: Tfm, corpus: Path) -> None:
     write_lines(corpus / "thai", ["แมวนอนบนเสื่อ"] * 20)
-    for by in (["--run", tiny_run], ["--hyp", "thai"]):
-        done = tfm("evaluate", *by, "--src", "dev.en", "--tgt", "thai", "--metric", "ter")
-        assert done.returncode == 2 and "ter counts words" in error_of(done)
-        assert "translating" not in error_of(done)
+    done = tfm("evaluate", "--hyp", "thai", "--tgt", "thai", "--metric", "ter", "--json")
+    found = json.loads(done.stdout)
+    found = found["scores"]["ter"]
+    assert found["values"] == [0] and "unit:grapheme" in found["signature"]
 
 
 def test_wrong_use_of_outputs(tfm: Tfm, tmp_path: Path) -> None:

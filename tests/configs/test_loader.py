@@ -179,6 +179,7 @@ def test_heads_that_do_not_divide_the_width_offer_widths_that_do(
         "training.label_smoothing",
         "training.ema_decay",
         "training.subword_dropout",
+        "training.variation",
         "training.adam_eps",
         "training.seed",
         "training.max_steps",

@@ -48,7 +48,7 @@ def test_words_that_fit_stay_whole(words: list[str], limit: int) -> None:
 )
 @settings(max_examples=200, deadline=None)
 def test_sentences_are_cut_only_if_one_of_them_is_too_long(sentences: list[str], limit: int) -> None:
-    ended = [f"{sentence}." for sentence in sentences]
+    ended = [f"{sentence}aaa." for sentence in sentences]  # after one letter, a full stop need not end anything
     parts, cut = split_text(" ".join(ended), len, limit)
     assert cut == any(len(sentence) > limit for sentence in ended)
     assert cut or all(part.endswith(".") for part in parts if part)
@@ -175,8 +175,10 @@ def test_without_a_space_a_cut_falls_after_a_sign_or_between_words(text: str, li
         (["昭和64", "年"], "昭和64年"),
         (["你好", "Hello", "你好"], "你好 Hello 你好"),
         (["です.", "これ"], "です. これ"),
-        (["ฉันไป", "คุณมา"], "ฉันไปคุณมา"),
-        (["ខ្ញុំទៅ។", "អ្នក"], "ខ្ញុំទៅ។អ្នក"),
+        (["ฉันไป", "คุณมา"], "ฉันไป คุณมา"),
+        (["ខ្ញុំទៅ។", "អ្នក"], "ខ្ញុំទៅ។ អ្នក"),
+        (["ខ្ញុំ", "ទៅ។"], "ខ្ញុំទៅ។"),
+        (["သွားသည်။”", "မေမေ"], "သွားသည်။” မေမေ"),
         (["私 は 行く 。", "はい 。"], "私 は 行く 。 はい 。"),
         (["안녕하세요。", "네"], "안녕하세요。 네"),
         (["यह है।", "वह है।"], "यह है। वह है।"),
@@ -187,6 +189,11 @@ def test_without_a_space_a_cut_falls_after_a_sign_or_between_words(text: str, li
 )
 def test_parts_are_joined_as_their_script_does(texts: list[str], joined: str) -> None:
     assert join_texts(texts) == joined
+
+
+def test_lines_of_a_paragraph_are_no_sentences() -> None:
+    assert join_texts(["ฉันไป", "คุณมา"], are_lines=True) == "ฉันไปคุณมา"
+    assert join_texts(["ខ្ញុំទៅ។", "អ្នក"], are_lines=True) == "ខ្ញុំទៅ។ អ្នក"
 
 
 @pytest.mark.parametrize("count", range(95, 115))

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
-from tfm.data.words import begins_word, ends_word, find_terms, is_unspaced
+from tfm.data.words import begins_word, ends_word, find_terms
 
 
 def found(term: str, text: str) -> int:
@@ -116,9 +116,3 @@ def test_long_terms_come_first_and_hide_no_other_place() -> None:
     assert find_terms("a big house cat food, food", is_term, 20) == ["big", "house cat food", "food"]
     assert find_terms("big house, house cat", is_term, 20) == ["big house", "house cat"]
     assert find_terms("big house", is_term, 3) == ["big"]
-
-
-def test_scripts_without_spaces() -> None:
-    assert all(map(is_unspaced, ["東京", "แมว", "カ", "བོད"])) and not any(
-        map(is_unspaced, ["eau", "고양이", "घर", "3D"])
-    )

@@ -262,7 +262,7 @@ class Says:
 
 
 @pytest.mark.parametrize(
-    ("said", "joint"), [("the cat sleeps.", " "), ("猫が寝る。", ""), ("แมวนอน", ""), ("猫 が 寝る 。", " ")]
+    ("said", "joint"), [("the cat sleeps.", " "), ("猫が寝る。", ""), ("แมวนอน", " "), ("猫 が 寝る 。", " ")]
 )
 def test_parts_are_joined_as_the_script_of_the_translation_does(
     model: Transformer, tokenizer: Tokenizer, said: str, joint: str

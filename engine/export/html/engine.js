@@ -216,8 +216,9 @@ class Masked {
 
 // --- text: sentences ---
 
-const END = "[\\p{Sentence_Terminal}…\\u0f0d-\\u0f12\\u17d4\\u17d5\\u17d9\\u17da]";
-const ALSO_INSIDE = "[.!?…․‼‽⁇⁈⁉]";
+const SIGN = "\\p{Sentence_Terminal}\\u0f0d-\\u0f12\\u17d4\\u17d5\\u17d9\\u17da";
+const END = `(?:(?!၊)[${SIGN}…]|(?<=\\p{Script=Greek})[;\\u037e]|(?<=\\p{Script=Armenian}):|፡፡)`;
+const ALSO_INSIDE = "[.!?…․‼‽⁇⁈⁉;:\\u037e]";
 const MARK = "[\\p{M}\\u200d]";
 const REGEX_WORD = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d]"; // what Python's library `regex` takes for one
 const MORE = `\\s*${END}(?:(?<!${ALSO_INSIDE})|(?!${REGEX_WORD}))|${MARK}|[\\p{Pe}\\p{Pf}]`;
@@ -228,11 +229,30 @@ const SPACED_END =
 const UNSPACED_END =
   `${END}(?<!${ALSO_INSIDE})(?:(?<!\\p{Nd}.)|(?!\\p{Nd}))` +
   kept(`(?:${MORE}){0,8}`, 3) + "(?![\\p{Pe}\\p{Pf}])" + kept("\\s*", 4);
-const SENTENCE_END = new RegExp(`(?:${SPACED_END}|${UNSPACED_END})(?!${MARK})`, "gu");
+const TITLES =
+  "Mr|Mrs|Ms|Mx|Dr|Drs|Prof|St|Rev|Hon|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Messrs|Mme|Mlle|Mgr|Hr|Fr|Frl|Ing|Dipl|Sr|Sra|Srta" +
+  "|Dña|Lic|Arq|Exmo|Sig|Dott|Avv|Dhr|Mevr|Doç|Sdr|Bpk|Ca|Bzw|Vgl|Cf|Vs|Им|Ул|Просп|Проф|Акад|Доц|Св|Ред|Вул|Ім|Δρ|Καθ";
+const NUMBERED = "No|Nr|Nos|Núm|Art|Fig|Abb|Abs|Bd|Kap|Cap|Ch|Sec|Eq|Vol|Pp|Str|Pág|Blz|Örn|Стр|Рис|Табл|Гл|См|Разд|Σελ|Αρ";
+const eitherCase = (words) => words.replace(/(^|\|)(.)/gu, (_, bar, one) => `${bar}[${one}${one.toLowerCase()}]`);
+const CASED = "[\\p{Lu}\\p{Ll}]\\p{M}*", BEFORE_WORD = "(?<![\\p{L}\\p{M}\\p{N}])";
+const ABBREVIATION =
+  `\\.(?<=${BEFORE_WORD}(?:\\p{Nd}{1,2}|(?:${CASED}\\.){0,4}${CASED}|${eitherCase(TITLES)})\\.)\\s` +
+  `|\\.(?<=${BEFORE_WORD}(?:${eitherCase(NUMBERED)})\\.)\\s+\\p{Nd}`;
+const SMALL_LETTER =
+  "(?<=[.!?…][^\\p{L}\\p{N}]{1,20})[\\p{Ps}\\p{Pi}'’¿¡\\-]*(?!\\p{Script=Georgian})\\p{Ll}";
+const THAI = "[\\p{Script=Thai}\\p{Script=Lao}]", NO_END = "[\\p{Nd}\\p{Lm}ฯ]";
+const POSSIBLE_END = new RegExp(
+  `(?:${SPACED_END}|${UNSPACED_END}|(?<=${THAI})(?<!${NO_END})${kept("\\s+", 5)}(?=${THAI})(?!${NO_END}))(?!${MARK})`, "gu");
+const UNCASED_END = new RegExp(`(?:(?!${ABBREVIATION})${SPACED_END}|${UNSPACED_END})(?!${MARK})`, "gu");
+const CASED_END = new RegExp(`(?:(?!${ABBREVIATION})${SPACED_END}|${UNSPACED_END})(?!${MARK}|${SMALL_LETTER})`, "gu");
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Tai_Tham"];
 const UNSPACED = "[" + SCRIPTS.map((script) => `\\p{Script_Extensions=${script}}`).join("") + "\\uff01-\\uff9f]";
 const UNSPACED_LAST = new RegExp(`${UNSPACED}[\\p{Pe}\\p{Pf}\\p{Pi}\\p{Pd}\\p{Nd}\\p{M}\\u200d"'…]*$`, "u");
 const UNSPACED_FIRST = new RegExp(`^[\\p{Ps}\\p{Pf}\\p{Pi}\\p{Pd}\\p{Nd}"'…]*${UNSPACED}`, "u");
+const SPACED_AFTER = new RegExp(
+  `(?=[${SIGN}])[${["Khmer", "Myanmar", "Tibetan", "Tai_Tham"].map((script) => `\\p{Script=${script}}`).join("")}]` +
+  "[\\p{Pe}\\p{Pf}\\p{Pi}\\p{M}\\u200d\"']*$", "u");
+const SPACED_SENTENCES = new RegExp(`${THAI}[\\p{Pe}\\p{Pf}\\p{Pi}\\p{M}\\u200d"'…]*$`, "u");
 const DIVIDED = 0.1;
 const REACH = 50;
 
@@ -241,23 +261,24 @@ function splitText(text, count, most, isBetweenWords) {
   const fits = (part) => count(part.trim()) <= most;
   const parts = [];
   let cut = false;
-  for (const sentence of sentencesOf(text)) {
-    if (parts.length && fits(parts.at(-1) + sentence)) parts.push(parts.pop() + sentence);
-    else if (fits(sentence)) parts.push(sentence);
+  for (const part of sentencesOf(text).flatMap((one) => (fits(one) ? [one] : sentencesOf(one, true)))) {
+    if (parts.length && fits(parts.at(-1) + part)) parts.push(parts.pop() + part);
+    else if (fits(part)) parts.push(part);
     else {
       cut = true;
-      parts.push(...cutSentence([...sentence], (part) => fits(part.join("")), isBetweenWords).map((part) => part.join("")));
+      parts.push(...cutSentence([...part], (slice) => fits(slice.join("")), isBetweenWords).map((slice) => slice.join("")));
     }
   }
   const trimmed = parts.map((part) => part.trim()).filter(Boolean);
   return [trimmed.length ? trimmed : [text], cut];
 }
 
-/** Slices that together are the text. */
-function sentencesOf(text) {
+/** Slices that together are the text; `possible`: cut wherever a sentence may end. */
+function sentencesOf(text, possible = false) {
   let opens = false;
   const directed = text.replace(/"/g, () => ((opens = !opens), opens ? "“" : "”"));
-  const ends = [...directed.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
+  const end = possible ? POSSIBLE_END : /\p{Lu}/u.test(text) ? CASED_END : UNCASED_END;
+  const ends = [...directed.matchAll(end)].map((match) => match.index + match[0].length);
   return [0, ...ends].map((start, i) => text.slice(start, ends[i])).filter(Boolean);
 }
 
@@ -285,9 +306,11 @@ function nearTheMiddle(sentence, isBetweenWords) {
     }
     return ends;
   };
-  const reach = Math.min(REACH, Math.floor(sentence.length / 4));
-  const near = characterEnds(middle - reach, middle + reach);
-  if (near.length) return least(near, (place) => roughness(sentence, place, isBetweenWords), distance);
+  const rough = (place) => roughness(sentence, place, isBetweenWords);
+  for (const reach of [Math.min(REACH, Math.floor(sentence.length / 4)), Math.min(REACH, middle - 1)]) {
+    const near = characterEnds(middle - reach, middle + reach), best = near.length ? least(near, rough, distance) : 0;
+    if (best && rough(best) < 2) return best;
+  }
   const all = characterEnds(0, sentence.length);
   return least(all.length ? all : sentence.slice(1).map((_, i) => i + 1), distance);
 }
@@ -306,7 +329,8 @@ function joinTexts(texts) {
   const isDivided = characters.filter((one) => one === " ").length > DIVIDED * characters.length;
   return parts.reduce((joined, after, i) => {
     if (!i) return after;
-    const isUnspaced = !isDivided && UNSPACED_LAST.test(parts[i - 1]) && UNSPACED_FIRST.test(after);
+    const before = parts[i - 1], isSpaced = SPACED_AFTER.test(before) || SPACED_SENTENCES.test(before);
+    const isUnspaced = !isDivided && !isSpaced && UNSPACED_LAST.test(before) && UNSPACED_FIRST.test(after);
     return joined + (isUnspaced ? "" : " ") + after;
   }, "");
 }
@@ -1654,7 +1678,7 @@ function isBetweenWords(sentence, place, { complex, joiner, killer }) {
   const [before, after] = [sentence[place - 1], sentence[place]];
   if (is("[\\p{Ps}\\p{Pi}\\p{Logical_Order_Exception}]", before) || is(joiner, before) || is("\\p{P}", after)) return false;
   let next = place + 1;
-  while (is("\\p{M}", sentence[next])) next++;
+  while (is("(?![\\u102b\\u102c])\\p{M}", sentence[next])) next++; // a Burmese vowel may end in a killer
   if (is(killer, sentence[next])) return false;
   const isMark = (one) => is("[\\p{M}\\p{Cf}\\p{EMod}]", one);
   if (isMark(after)) return false;

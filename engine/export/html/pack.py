@@ -20,8 +20,8 @@ import regex
 from torch import Tensor
 
 from ....data.placeholders import KINDS, SYMBOLS
+from ....data.scripts import UNSPACED
 from ....data.tokenizer import Tokenizer
-from ....data.words import UNSPACED
 from ....seq2seq.decoding.phrases import Phrase
 from ...exportable import Weights
 from ...runs.checkpoint import ModelDescription

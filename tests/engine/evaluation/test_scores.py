@@ -3,6 +3,7 @@
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
@@ -14,12 +15,10 @@ from tfm.engine.evaluation.scores import (
     CLEANED,
     METRICS,
     bleu_tokenizer,
-    check_metrics,
     edit_distance,
     score,
     word_error_rate,
 )
-from tfm.system.errors import UsageError
 
 HYPOTHESES = ["the cat sat on the mat .", "a dog barks at the tall man", "it rains", "he went home very late today"]
 FIRST = ["the cat sat on a mat .", "the dog barks at a tall man", "it is raining", "he went home late today"]
@@ -177,18 +176,16 @@ def test_a_sentence_without_spaces_is_not_one_word_to_bleu() -> None:
     ],
 )
 def test_without_spaces_between_words_wer_counts_characters(hypothesis: str, reference: str) -> None:
-    characters = [clean(text).replace(" ", "") for text in (hypothesis, reference)]
+    characters = [regex.findall(r"\X", clean(text).replace(" ", "")) for text in (hypothesis, reference)]
     expected = 100 * edit_distance(*characters) / len(characters[1])
     found = score("wer", [hypothesis], [[reference]])
-    assert found.value == pytest.approx(expected) and "|unit:character" in found.signature
+    assert found.value == pytest.approx(expected) and "|unit:grapheme" in found.signature
 
 
-def test_ter_is_by_character_in_chinese_and_else_refused_where_words_have_no_spaces() -> None:
+def test_ter_is_by_character_where_words_have_no_spaces() -> None:
     found = score("ter", ["猫睡在地毯上。"], [["狗睡在地毯上。"]])
     assert found.value == pytest.approx(100 / 7) and "asian:yes" in found.signature
-    for text in ("แมวนอนบนเสื่อ", "猫はマットの上で寝ています。", "བཀྲ་ཤིས་བདེ་ལེགས།"):
-        with pytest.raises(UsageError, match="ter counts words, which the references do not separate"):
-            score("ter", ["x"], [[text]])
-        with pytest.raises(UsageError, match="ter counts words"):
-            check_metrics(["bleu", "ter"], [[text]])
-    check_metrics(METRICS, [["the cat"], ["猫"]])
+    for text, other in (("แมวนอนบนเสื่อ", "แมวนอนบนเสือ"), ("猫はマットの上", "犬はマットの上")):
+        found, length = score("ter", [text], [[other]]), len(regex.findall(r"\X", other))
+        assert found.value == pytest.approx(100 / length) and "|unit:grapheme" in found.signature
+    assert score("ter", ["a b"], [["a c"]]).value == 50

@@ -9,10 +9,12 @@ import pytest
 import regex
 from helpers.javascript import javascript, needs_node
 from helpers.odd_text import INVISIBLE, PLACEHOLDERS, SPACES, odd_line
+from helpers.paragraphs import PARAGRAPHS, paragraph
 
 from tfm.data.cleaning import clean
 from tfm.data.facts import differences_in_numbers, is_loop
 from tfm.data.placeholders import KINDS, has_words, mask, placeholders
+from tfm.data.scripts import NUMBERED, TITLES, sentences
 from tfm.data.sentences import join_texts, split_text
 from tfm.engine.export.html.pack import characters
 
@@ -197,6 +199,37 @@ def test_sentences_are_split_and_joined() -> None:
             assert (parts, cut) == split_text(line, len, 25), line
         assert all(len(part) <= 25 for part in parts)
     several = [split_text(line, len, 25)[0] for line in lines]
+    assert javascript("return data.map(engine.joinTexts)", several) == [join_texts(parts) for parts in several]
+
+
+def test_sentences_end_where_python_ends_them() -> None:
+    abbreviations = f"{TITLES}|{NUMBERED}".split("|")
+    signs = [
+        "A.",
+        "z. B.",
+        "3.",
+        "12. ",
+        "Ω;",
+        "է:",
+        "፡፡",
+        "၊",
+        "။",
+        "ๆ ",
+        "ไทย ",
+        "ລາວ ",
+        "ი. ",
+        "a",
+        "Ab ",
+        "é. ",
+        ". ",
+        "«x»",
+    ]
+    lines = mixed([*signs, *abbreviations, *abbreviations, " ", ". ", " 5"], 14, 5_000, longest=30)
+    lines = [clean(line) for line in [*lines, *mixed(MARKS, 15, 2_000, 30), *map(paragraph, PARAGRAPHS)]]
+    found = javascript("return data.map((line) => [engine.sentencesOf(line), engine.sentencesOf(line, true)])", lines)
+    for line, one in zip(lines, found, strict=True):
+        assert one == [sentences(line), sentences(line, possible=True)], line
+    several = [[one.strip() for one in parts] for _, parts in found]
     assert javascript("return data.map(engine.joinTexts)", several) == [join_texts(parts) for parts in several]
 
 

@@ -1,0 +1,71 @@
+"""How much worse a run translates what is written otherwise than its training text: capitals, titles, typing errors.
+
+    python benchmarks/variation.py RUN [RUN ..] --src valid.src --tgt valid.tgt
+
+Makes changed copies of a validation set by the rules of `data/variation.py` and prints chrF and BLEU of each beside
+those of the set as it is. A copy has the lines alone that the change changes, and their figures as they are beside it.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from tfm.data.cleaning import clean
+from tfm.data.corpus import Pair
+from tfm.data.variation import capitals, open_ended, title, typed
+from tfm.engine import Translator
+from tfm.engine.evaluation.scores import score
+
+SEED = 7
+
+
+def changed_copies(pairs: list[Pair]) -> dict[str, list[Pair]]:
+    """The pairs in each way of writing, line by line."""
+    rngs = [np.random.Generator(np.random.Philox(key=[SEED, row])) for row in range(len(pairs))]
+    return {
+        "capitals": [(capitals(src), capitals(tgt)) for src, tgt in pairs],
+        "title": [(title(src), title(tgt)) for src, tgt in pairs],
+        "small letters": [(src.lower(), tgt) for src, tgt in pairs],
+        "typing errors": [(typed(src, rng), tgt) for (src, tgt), rng in zip(pairs, rngs, strict=True)],
+        "no last sign": [(open_ended(src), open_ended(tgt)) for src, tgt in pairs],
+    }
+
+
+def figures(translator: Translator, pairs: list[Pair]) -> tuple[float, float]:
+    """chrF and BLEU of a set."""
+    outputs = [one.text for one in translator.translate([src for src, _ in pairs])]
+    references = [[tgt] for _, tgt in pairs]
+    return score("chrf", outputs, references).value, score("bleu", outputs, references).value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--src", type=Path, required=True)
+    parser.add_argument("--tgt", type=Path, required=True)
+    parser.add_argument("--sentences", type=int, default=500)
+    asked = parser.parse_args()
+    sides = (path.read_text(encoding="utf-8").split("\n")[: asked.sentences] for path in (asked.src, asked.tgt))
+    pairs = [(clean(src), clean(tgt)) for src, tgt in zip(*sides, strict=True) if src.strip() and tgt.strip()]
+    copies = changed_copies(pairs)
+    print("| run | text | lines | chrF | as it is | difference | BLEU | as it is |\n|---|---|---|---|---|---|---|---|")
+    for run in asked.runs:
+        translator = Translator.load(run)
+        chrf, bleu = figures(translator, pairs)
+        print(f"| {run.name} | as it is | {len(pairs)} | {chrf:.2f} | | | {bleu:.2f} | |")
+        for name, copy in copies.items():
+            rows = [row for row, (plain, other) in enumerate(zip(pairs, copy, strict=True)) if plain[0] != other[0]]
+            if not rows:
+                print(f"| {run.name} | {name} | 0 | | | | | |")
+                continue
+            plain, other = (figures(translator, [of[row] for row in rows]) for of in (pairs, copy))
+            print(
+                f"| {run.name} | {name} | {len(rows)} | {other[0]:.2f} | {plain[0]:.2f} | {other[0] - plain[0]:+.2f}"
+                f" | {other[1]:.2f} | {plain[1]:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
