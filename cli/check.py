@@ -6,22 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..system.errors import ModelError
 from ..system.reporter import Console
-from .options import (
-    Checkpoint,
-    Data,
-    Debug,
-    Device,
-    Encoding,
-    Json,
-    Run,
-    Src,
-    SrcColumn,
-    SrcLanguage,
-    Tgt,
-    TgtColumn,
-    TgtLanguage,
-    named_sides,
-)
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -29,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def check(
-    run: Run = None,
-    checkpoint: Checkpoint = "best",
-    src: Src = None,
-    tgt: Tgt = None,
-    data: Data = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    encoding: Encoding = None,
-    device: Device = "auto",
-    json_: Json = False,
-    debug: Debug = False,
+    run: options.Run = None,
+    checkpoint: options.Checkpoint = "best",
+    src: options.Src = None,
+    tgt: options.Tgt = None,
+    data: options.Data = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
+    device: options.Device = "auto",
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
     """Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.
 
@@ -63,7 +48,7 @@ def check(
 
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:
-        named = named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+        named = options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
         test_set = read_test_set(src or [], tgt or [], data or [], directory.path, named, console)
         targets = [references[0] for references in test_set.references]
         pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..system.reporter import Console, visible
-from .options import Debug, Json, Run
+from . import options
 from .startup import importing
 
 
-def info(run: Run = None, json_: Json = False, debug: Debug = False) -> None:
+def info(run: options.Run = None, json_: options.Json = False, debug: options.Debug = False) -> None:
     """Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help."""
     del debug
     from ..engine.runs.directory import RunDirectory

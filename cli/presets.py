@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from .options import Debug, Json
+from . import options
 
 
 def presets(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print the settings of this preset.")] = None,
-    json_: Json = False,
-    debug: Debug = False,
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
     """List the presets: what each is for, what it takes on two CPU cores, what came of it.
 
