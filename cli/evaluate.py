@@ -17,7 +17,7 @@ Runs = Annotated[
     typer.Option(
         "--run",
         metavar="RUN",
-        help="The run directory; may be left out if runs/ holds exactly one. A second one is compared with it.",
+        help="The run directory, or its name in runs/; may be left out if there is exactly one. A second is compared.",
     ),
     READS_RUN_OR_ONLY_ONE,
 ]

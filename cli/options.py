@@ -34,7 +34,7 @@ WRITES_ATTENTION = Writes(attention_places)
 
 Run = Annotated[
     Path | None,
-    typer.Option("--run", metavar="RUN", help="The run directory; may be left out if runs/ holds exactly one."),
+    typer.Option("--run", metavar="RUN", help="The run directory, or its name in runs/; may be left out if there is exactly one."),
     READS_RUN_OR_ONLY_ONE,
 ]
 Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="NAME", help="best, last, or a step.")]

@@ -131,7 +131,7 @@ def _written_run(path: Path, given: Given) -> Iterator[Place]:
     for folder in run.folders:
         if folder != run.tokenizer or kept is None or _key(kept) != _key(folder):
             yield Place(folder, EVERYTHING)
-    yield Place(path, f"*{PARTIAL}")  # removed as debris
+    yield Place(run.path, f"*{PARTIAL}")  # removed as debris
 
 
 READS_FILE = Reads(_of_file)
@@ -141,7 +141,7 @@ READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
 READS_NAMED_RUN = Reads(
-    lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2]), default=_only_run
+    lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2] or spec), default=_only_run
 )
 READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
 READS_SPEC_OR_RUN = Reads(lambda spec: _of_run(spec) if _run(spec).has_begun else _of_spec(spec))

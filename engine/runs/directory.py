@@ -15,6 +15,7 @@ Nothing here needs torch.
 """
 
 import math
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -44,6 +45,14 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 """Where runs lie, unless somebody says otherwise."""
+
+
+def run_path(name: str | Path) -> Path:
+    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there."""
+    inside = RUNS / name
+    return inside if not os.path.exists(name) and inside.is_dir() else Path(name)
+
+
 Settings = dict[str, Any]
 """A configuration as it stands in `config.yaml`: sections of keys and values."""
 
@@ -63,10 +72,10 @@ _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_te
 
 
 class RunDirectory:
-    """One run on disk. Its directory need not exist yet."""
+    """One run on disk, by its path or its name in `runs/`. Its directory need not exist yet."""
 
     def __init__(self, path: str | Path) -> None:
-        self._go_to(Path(path))
+        self._go_to(run_path(path))
         self._damage: dict[Path, str] = {}
         """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
         self._lock: DirectoryLock | None = None
@@ -221,9 +230,10 @@ class RunDirectory:
         refuse_two_tokenizers(given, init_from)
         if init_from is None:
             return given
-        if init_from.resolve() == self.path.resolve():
+        source = RunDirectory(init_from)
+        if source.path.resolve() == self.path.resolve():
             raise UsageError(f"--init-from {init_from} needs another --run to train into")
-        return RunDirectory(init_from).tokenizer
+        return source.tokenizer
 
     def load_tokenizer(
         self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None

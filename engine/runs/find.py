@@ -10,10 +10,10 @@ from .directory import RUNS, RunDirectory
 def find_run(option: Path | None, console: Console) -> Path:
     """The run named by `--run`, or the only one in `runs/`."""
     if option is not None:
-        if not option.is_dir():
-            quoted = RunDirectory(option).quoted
-            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {quoted}")
-        return option
+        named = RunDirectory(option)
+        if not named.path.is_dir():
+            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {named.quoted}")
+        return named.path
     runs = list_runs()
     if len(runs) == 1:
         console.say(f"using the run {runs[0]}")
