@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..system.errors import ModelError
-from ..system.reporter import Console
+from ..system.reporter import Console, painted
 from . import options
 from .startup import importing
 
@@ -28,12 +28,13 @@ def check(
     json_: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.
+    """Test whether a model does what a Transformer must.
 
     tfm check --run runs/mine
 
     No token sees a later one; padding changes nothing; what is kept from step to step gives what computing all anew
     gives; rows of attention sum to 1; the source is really used. It takes sentences of the validation set, or yours.
+    One line is printed for each test; the exit code is 4 if one fails.
     """
     del debug
     from ..engine.evaluation.reading import dev_pairs, read_test_set
@@ -59,7 +60,8 @@ def check(
         checks.append(one)
         if not json_:
             mark = {True: "ok", False: "FAILED", None: "-"}[one.passed]
-            print(f"{mark:<8}{one.name:<12}{one.found}", flush=True)
+            colour = {True: "green", False: "red", None: "yellow"}[one.passed]
+            print(f"{painted(f'{mark:<8}', colour)}{one.name:<12}{one.found}", flush=True)
     if json_:
         print(json.dumps({"checkpoint": str(loaded.checkpoint), "checks": [asdict(one) for one in checks]}))
     failed = [one.name for one in checks if one.passed is False]

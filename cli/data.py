@@ -71,7 +71,9 @@ def data(
     json_: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.
+    """Look for what is wrong with a corpus before training on it.
+
+    Copies, broken characters, lost tags, other numbers, shifted lines and more are counted and shown.
 
     tfm data --src train.en --tgt train.de
 

@@ -53,7 +53,9 @@ def embed(
     device: options.Device = "auto",
     debug: options.Debug = False,
 ) -> None:
-    """Turn sentences into vectors with a sentence encoder, one vector for each line.
+    """Turn sentences into vectors with a sentence encoder.
+
+    One vector comes out for each line.
 
     tfm embed --run runs/toy-encoder --input test.en --output test.npy
 

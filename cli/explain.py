@@ -42,13 +42,13 @@ def explain(
     device: options.Device = "auto",
     debug: options.Debug = False,
 ) -> None:
-    """Write a page that walks through one forward pass of your model, number by number.
+    """Write a page that walks through one forward pass of your model.
 
     tfm explain --run runs/toy "the old woman gives the child two red apples" --output page.html
 
     tfm explain --run runs/toy "the old woman sleeps" --format text --layer 2 --head 3
 
-    The page is one file and needs no network. Open it in a browser.
+    The page shows every number on the way. It is one file and needs no network. Open it in a browser.
     """
     del debug
     from ..engine.runs.find import find_run

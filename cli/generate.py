@@ -47,7 +47,9 @@ def generate(
     device: options.Device = "auto",
     debug: options.Debug = False,
 ) -> None:
-    """Continue texts with a language model, one line for each.
+    """Continue texts with a language model.
+
+    One line comes out for each that goes in.
 
     tfm generate --run runs/toy-text "the old woman"
 

@@ -42,7 +42,9 @@ def serve(
     device: options.Device = "auto",
     debug: options.Debug = False,
 ) -> None:
-    """Let other programs translate with a run: an HTTP server that speaks LibreTranslate's API.
+    """Let other programs translate with a run, over HTTP.
+
+    The server speaks LibreTranslate's API.
 
     tfm serve --run en-de=runs/mine
 

@@ -135,7 +135,7 @@ def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: Console, then: 
 def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
     """Size, coverage and pieces per word of each side, and a few segmentations."""
     sides = (("source", tokenizer.src), ("target", tokenizer.tgt))
-    kind = "joint" if tokenizer.joint else "separate"
+    kind = "joint (one for both sides)" if tokenizer.joint else "separate (one for each side)"
     yield f"vocabulary: {tokenizer.type}, {kind}, " + " + ".join(
         f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
     )

@@ -88,6 +88,14 @@ def _of_spec(spec: str) -> Iterator[Place]:
         yield Place(path, EVERYTHING)
 
 
+def _of_config(name: str) -> Iterator[Place]:
+    from ..configs.loader import config_files
+
+    yield from _of_file(name)
+    with suppress(TfmError):  # said by what reads it
+        yield from map(Place, config_files(name))
+
+
 def _of_run(path: Path | str) -> Iterator[Place]:
     run = _run(path)
     yield from (Place(file) for file in (run.path, *run.files))
@@ -136,10 +144,12 @@ def _written_run(path: Path, given: Given) -> Iterator[Place]:
 
 READS_FILE = Reads(_of_file)
 READS_FILE_OR_FOLDER = Reads(_of_file_or_folder)
+READS_CONFIG = Reads(_of_config)
 READS_SPEC = Reads(_of_spec)
 READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
+READS_RUNS = Reads(lambda folder: (place for run in folder.glob("*") if run.is_dir() for place in _of_run(run)))
 READS_NAMED_RUN = Reads(
     lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2] or spec), default=_only_run
 )
@@ -195,7 +205,7 @@ def guard_training(
     run: Path, data: "DataConfig", *, config: str | None, tokenizer: Path | None, init_from: Path | None
 ) -> None:
     """Refuses a training whose run would overwrite what it reads. Its files may be named by settings."""
-    marks = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN, "run": WRITES_RUN}
+    marks = {"config": READS_CONFIG, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN, "run": WRITES_RUN}
     options = [_Option(name, f"data.{name}", mark) for name, mark in DATA.items()]
     options += [_Option(name, f"--{name.replace('_', '-')}", mark) for name, mark in marks.items()]
     given = {name: getattr(data, name) for name in DATA}

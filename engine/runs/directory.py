@@ -15,7 +15,6 @@ Nothing here needs torch.
 """
 
 import math
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -45,14 +44,6 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 """Where runs lie, unless somebody says otherwise."""
-
-
-def run_path(name: str | Path) -> Path:
-    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there."""
-    inside = RUNS / name
-    return inside if not os.path.exists(name) and inside.is_dir() else Path(name)
-
-
 Settings = dict[str, Any]
 """A configuration as it stands in `config.yaml`: sections of keys and values."""
 
@@ -69,6 +60,12 @@ _FREE_KEYS = {
 """Settings of `training` that may change while a run goes on; tfm warns where the result will not be bit for bit."""
 _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_text"}
 """Settings of `data` that name files. Files may be moved: their content is compared when they are read."""
+
+
+def run_path(name: str | Path) -> Path:
+    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there."""
+    path, inside = Path(name), RUNS / name
+    return inside if not path.exists() and inside.is_dir() else path
 
 
 class RunDirectory:
@@ -165,7 +162,7 @@ class RunDirectory:
         """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
-        return load_config(str(self.config))
+        return load_config(str(self.config), alone=True)
 
     def configuration(self) -> "RunConfig":
         """The same, checked and complete."""
@@ -199,7 +196,7 @@ class RunDirectory:
         """Refuses settings that would make it another run, by name. Without a checkpoint there is nothing to lose."""
         if not self.has_come_to_a_checkpoint:
             return
-        differing = _differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
+        differing = differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
         if differing:
             raise UsageError(f"{self} holds another run, which differs in {'; '.join(differing)}; name a new --run")
 
@@ -208,7 +205,7 @@ class RunDirectory:
         if not self.has_begun or self.has_come_to_a_checkpoint:
             return False
         try:
-            return bool(_differences(self.configuration(), config, free={"training": _FREE_KEYS}))
+            return bool(differences(self.configuration(), config, free={"training": _FREE_KEYS}))
         except UsageError:  # another tfm wrote it, or somebody edited it
             return True
 
@@ -428,7 +425,7 @@ def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Pat
         )
 
 
-def _differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[str]]) -> list[str]:
+def differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[str]]) -> list[str]:
     """The settings in which two configurations differ, besides those that are free to."""
     then = asdict(before)
     return [

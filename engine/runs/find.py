@@ -23,9 +23,9 @@ def find_run(option: Path | None, console: Console) -> Path:
     raise UsageError(f"runs/ holds several runs; name one with --run: {', '.join(map(str, runs))}")
 
 
-def list_runs() -> list[Path]:
-    """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
-    return sorted(run for run in RUNS.glob("*") if RunDirectory(run).checkpoints())
+def list_runs(folder: Path | None = None) -> list[Path]:
+    """The run directories in a folder, else in `runs/`, that hold a checkpoint; a start that failed is no run."""
+    return sorted(run for run in (folder or RUNS).glob("*") if RunDirectory(run).checkpoints())
 
 
 def _known() -> str:

@@ -75,8 +75,22 @@ def _in_run(folder: Path, name: str) -> tuple[str, Path]:
     return str(folder), folder / "cache" / name
 
 
+def _in_runs(folder: Path, name: str) -> tuple[str, Path]:
+    (folder / "run").mkdir()
+    return str(folder), Path(_in_run(folder / "run", name)[1])
+
+
+def _extended(folder: Path, name: str) -> tuple[str, Path]:
+    (folder / "mine.yaml").write_text(f"extends: {name}\n")
+    return str(folder / "mine.yaml"), folder / name
+
+
 READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
     guard.READS_FILE: [lambda folder, name: (str(folder / name), folder / name)],
+    guard.READS_CONFIG: [
+        lambda folder, name: (str(folder / name), folder / name),
+        _extended,
+    ],
     guard.READS_FILE_OR_FOLDER: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_SPEC: [
         lambda folder, name: (str(folder / name), folder / name),
@@ -84,6 +98,7 @@ READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
         lambda folder, name: (f"hf:{folder}", folder / "part" / name),
         _in_folder,
     ],
+    guard.READS_RUNS: [_in_runs],
     guard.READS_TOKENIZER: [_in_folder],
     guard.READS_RUN: [_in_run],
     guard.READS_RUN_OR_ONLY_ONE: [_in_run],
