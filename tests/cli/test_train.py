@@ -125,8 +125,8 @@ def test_a_run_goes_by_its_name_in_runs_where_only_that_is_there(tfm: Tfm, corpu
     other = tfm("train", *FILES, "--run", "new", "--init-from", "r", "--max-steps", 2)
     assert other.returncode == 0, error_of(other)
     assert not (corpus / "r").exists() and (corpus / "new").exists()
-    itself = tfm("train", *FILES, "--run", "runs/r", "--init-from", "r")
-    assert (itself.returncode, "needs another --run" in error_of(itself)) == (2, True)
+    itself = tfm("train", *FILES, "--run", "runs/r", "--init-from", "r", "--max-steps", 7, *TINY_FLAGS)
+    assert (itself.returncode, "which --init-from reads" in error_of(itself)) == (2, True)
     held = corpus / "runs" / "r" / "metrics.jsonl"
     lost = tfm("translate", "--run", "r", "--output", held, "one")
     assert (lost.returncode, "which --run reads" in error_of(lost)) == (2, True)
