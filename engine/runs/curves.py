@@ -119,7 +119,16 @@ def compared(runs: Sequence[RunDirectory], metric: str | None = None) -> list[Pa
 
 def _differ_in_seed(one: RunDirectory, other: RunDirectory) -> bool:
     """Whether two runs have the same settings but for the seed, and what the machine gives."""
-    machine = {"seed", "device", "ranks", "precision", "log_every", "checkpoint_every", "keep_checkpoints"}
+    machine = {
+        "seed",
+        "device",
+        "ranks",
+        "precision",
+        "log_every",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "tensorboard",
+    }
     if not (one.has_begun and other.has_begun):
         return False
     configurations = one.configuration(), other.configuration()

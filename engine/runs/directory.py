@@ -8,6 +8,7 @@
       setup.json            precision, processes and threads, settled at the first start
       metrics.jsonl         losses and scores            timing.jsonl    clocks
       learning_curve.png    both of metrics.jsonl as a picture
+      tensorboard/          events for TensorBoard, if training.tensorboard asks for them
       cache/                tokenised corpora: may be deleted
       checkpoints/          see `checkpoint`
 
@@ -54,6 +55,7 @@ _FREE_KEYS = {
     "ranks",
     "precision",
     "log_every",
+    "tensorboard",
     "checkpoint_every",
     "keep_checkpoints",
 }
@@ -89,6 +91,7 @@ class RunDirectory:
         self.learning_curve = self.path / "learning_curve.png"
         self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
         self.timing = LineLog(self.path / "timing.jsonl", is_timing)
+        self.tensorboard = self.path / "tensorboard"
         self._checkpoints = self.path / "checkpoints"
 
     def __str__(self) -> str:
@@ -109,7 +112,7 @@ class RunDirectory:
     @property
     def folders(self) -> list[Path]:
         """The same of its folders."""
-        return [self.tokenizer, self.cache, self._checkpoints]
+        return [self.tokenizer, self.cache, self.tensorboard, self._checkpoints]
 
     # --- one writer at a time ---
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...seq2seq.training.config import TrainingConfig, parse_duration
 from ...seq2seq.training.progress import Progress
@@ -11,6 +11,9 @@ from ...system.files import replace_file
 from ...system.reporter import Reporter, in_words
 from .curves import panels, picture
 from .directory import RunDirectory
+
+if TYPE_CHECKING:
+    from .tensorboard import Events
 
 _BETWEEN_CURVES = 10.0
 """Seconds from one drawing of the learning curve to the next: one takes as long as a hundred updates of a toy model."""
@@ -25,6 +28,11 @@ class RunLog:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
         self._counted = counted
         self._drawn = time.monotonic()
+        self._events: Events | None = None
+        if config.tensorboard:
+            from . import tensorboard
+
+            self._events = tensorboard.Events(run.tensorboard)
 
     def open(self, progress: Progress, max_steps: int | None) -> None:
         """Cuts the logs back to where training stands, and begins a progress bar; `max_steps` if that is known."""
@@ -46,6 +54,8 @@ class RunLog:
                     f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
                     " file as it was"
                 )
+        if self._events is not None:
+            self._events.go_on(progress.step)
         self._bar = self._reporter.progress("training", max_steps, "step", done=progress.step)
         self._tick(progress)
 
@@ -71,6 +81,8 @@ class RunLog:
     def record(self, record: dict[str, Any], progress: Progress) -> None:
         """Writes deterministic figures to metrics.jsonl."""
         self._run.metrics.append(record)
+        if self._events is not None:
+            self._events.add(record)
         if record["kind"] == "validation":
             if time.monotonic() - self._drawn >= _BETWEEN_CURVES:
                 self.draw_curve()
@@ -84,6 +96,8 @@ class RunLog:
     def close(self) -> None:
         """Ends the bar and draws the curve."""
         self._bar.close()
+        if self._events is not None:
+            self._events.close()
         self.draw_last_curve()
 
     def draw_last_curve(self) -> None:
