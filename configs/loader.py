@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache, reduce
 from importlib import resources
@@ -73,35 +74,41 @@ def load_config(name_or_path: str, *, presets: bool = True, alone: bool = False)
     Raises:
         UsageError: There is no such preset or file, or something in it is wrong.
     """
-    layers = [tree for source, tree in _layers(name_or_path, alone=alone) if presets or isinstance(source, Path)]
-    return reduce(merge, reversed(layers), {})
+    layers = list(_layers(name_or_path, alone=alone))
+    return reduce(merge, (tree for source, tree in reversed(layers) if presets or isinstance(source, Path)), {})
 
 
 def config_files(name_or_path: str) -> list[Path]:
-    """The files that a configuration is read from, besides presets."""
-    return [source for source, _ in _layers(name_or_path) if isinstance(source, Path)]
+    """The files that a configuration is read from, besides presets, as far as they can be read."""
+    found: list[Path] = []
+    with suppress(UsageError):
+        found.extend(source for source, _ in _layers(name_or_path) if isinstance(source, Path))
+    return found
 
 
-def _layers(name_or_path: str, *, alone: bool = False) -> list[tuple[Path | str, Tree]]:
-    """A preset or a file, and what it extends; each with its own settings."""
-    found: list[tuple[Path | str, Tree]] = []
+def _layers(name_or_path: str, *, alone: bool = False) -> Iterator[tuple[Path | str, Tree]]:
+    """A preset or a file, and what it extends; each with its own settings. One that cannot be read comes before why."""
+    source: Path | str | None = None
     base: str | None = name_or_path
+    seen: list[Path] = []
     while base is not None:
+        extending = source
         try:
             source, text = _read(base)
         except UsageError as error:
-            raise UsageError(f"{found[-1][0]}: extends: {error}" if found else str(error)) from error
-        if Path(source).resolve() in [Path(earlier).resolve() for earlier, _ in found]:
-            raise UsageError(f"{found[-1][0]}: extends {source}, which extends it in turn")
-        tree = _parse_yaml(text, str(source))
+            raise UsageError(f"{extending}: extends: {error}" if extending else str(error)) from error
+        if Path(source).resolve() in seen:
+            raise UsageError(f"{extending}: extends {source}, which extends it in turn")
+        seen.append(Path(source).resolve())
+        tree: Tree = {}
+        yield source, tree
+        tree |= _parse_yaml(text, str(source))
         base = None if alone else tree.pop(_EXTENDS, None)
         if base is not None and not isinstance(base, str):
             raise UsageError(f"{source}: extends names one preset or one YAML file, but is {_shown(base)}")
         _validate(tree, str(source), _line_numbers(text))
-        found.append((source, tree))
         if base is not None and base not in preset_names() and isinstance(source, Path):
             base = str(source.parent / base)
-    return found
 
 
 def _read(name_or_path: str) -> tuple[Path | str, str]:

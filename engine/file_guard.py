@@ -91,9 +91,7 @@ def _of_spec(spec: str) -> Iterator[Place]:
 def _of_config(name: str) -> Iterator[Place]:
     from ..configs.loader import config_files
 
-    yield from _of_file(name)
-    with suppress(TfmError):  # said by what reads it
-        yield from map(Place, config_files(name))
+    yield from (place for path in (name, *config_files(name)) for place in _of_file(path))
 
 
 def _of_run(path: Path | str) -> Iterator[Place]:

@@ -12,7 +12,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine import (
+    from tfm.engine import (
         Beam,
         Embedder,
         Generation,

@@ -81,7 +81,12 @@ def painted(text: str, colour: str, stream: "IO[str] | None" = None) -> str:
         stream: Where it goes; standard output if not given.
     """
     stream = stream or sys.stdout
-    coloured = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("NO_COLOR")
+    coloured = (
+        stream is not None
+        and stream.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and not os.environ.get("NO_COLOR")
+    )
     return f"\33[{_COLOURS[colour]}m{text}\33[0m" if coloured else text
 
 

@@ -80,17 +80,9 @@ def _in_runs(folder: Path, name: str) -> tuple[str, Path]:
     return str(folder), Path(_in_run(folder / "run", name)[1])
 
 
-def _extended(folder: Path, name: str) -> tuple[str, Path]:
-    (folder / "mine.yaml").write_text(f"extends: {name}\n")
-    return str(folder / "mine.yaml"), folder / name
-
-
 READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
     guard.READS_FILE: [lambda folder, name: (str(folder / name), folder / name)],
-    guard.READS_CONFIG: [
-        lambda folder, name: (str(folder / name), folder / name),
-        _extended,
-    ],
+    guard.READS_CONFIG: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_FILE_OR_FOLDER: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_SPEC: [
         lambda folder, name: (str(folder / name), folder / name),
@@ -193,6 +185,15 @@ def test_no_input_is_an_output(tmp_path: Path, command: str, way: Callable[[Path
                     app(line, standalone_mode=False)
                 assert _content(tmp_path) == before
     assert tried or (way in (_symlink, _hard_link) and command in ("tokenize", "export"))
+
+
+def test_what_a_configuration_extends_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_bytes(HELD)
+    (tmp_path / "mine.yaml").write_text("extends: run/config.yaml\n")
+    with pytest.raises(UsageError, match=r"^--run .* would overwrite .*config.yaml, which --config reads"):
+        app(["train", "--config", str(tmp_path / "mine.yaml"), "--run", str(tmp_path / "run")], standalone_mode=False)
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == HELD
 
 
 def test_no_two_outputs_are_one_file(tfm: Tfm, tmp_path: Path, tiny_run: Path) -> None:
