@@ -81,7 +81,7 @@ def panels(records: Records, config: TrainingConfig) -> list[Panel]:
     example = {"retrieval": "pair", "accuracy": "hidden token"}.get("".join(shown[:1]), "target token")
     name = "training (label-smoothed)" if smoothed else "training"
     losses = [Curve("validation", *_points(dev, "loss")), Curve(name, *_points(train, "loss"), marked=False)]
-    scores = [Curve(name, *_points(dev, name)) for name in shown]
+    scores = [Curve(_SHARES[name], *_points(dev, name)) for name in shown]
     how = "scores, greedy" if len(shown) > 1 else "".join(shown) or "scores"
     title = f"Validation {how} (best by {config.best_metric})"
     return [Panel(f"Loss, nats per {example}", losses), Panel(title, scores, top=100)]

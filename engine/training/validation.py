@@ -32,9 +32,10 @@ Validator = Callable[[Any, int], dict[str, Any]]
 """From a model and the step that it has come to, to figures."""
 
 IN_WORDS: dict[Purpose, str] = {
-    "translator": "  (ppl, perplexity: among how many equally likely pieces the model seems to choose; BLEU and\n"
-    "  chrF, of 100: how much an output shares with the reference, in words and in letters; exact: all)",
-    "language model": "  (perplexity: among how many equally likely pieces the model seems to choose)",
+    "translator": "  ppl, perplexity: among how many equally likely pieces the model seems to choose\n"
+    "  BLEU and chrF, of 100: what output and reference share, in words and letters\n"
+    "  exact: how many outputs are the reference itself",
+    "language model": "  perplexity: among how many equally likely pieces the model seems to choose",
 }
 """What the figures mean, for who sees them for the first time."""
 SAMPLES = 3
