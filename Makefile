@@ -41,7 +41,7 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
 		basedpyright build ctranslate2 furo hypothesis import-linter lxml myst-parser playwright pytest pytest-timeout \
-		pytest-xdist python-calamine python-multipart ruff sacremoses sphinx starlette uvicorn
+		pytest-xdist python-calamine python-multipart ruff sacremoses sphinx starlette tensorboard uvicorn
 	@touch $@
 
 demo: $(VENV)/installed

@@ -15,21 +15,22 @@ from typer.core import TyperCommand, TyperGroup
 
 EXIT_USAGE = 2
 COMMANDS = {
-    "data": "Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.",
+    "data": "Look for what is wrong with a corpus before training on it.",
     "tokenize": "Build a vocabulary from text, or look at one.",
-    "train": "Train a translator, a language model or a sentence encoder; the same command continues a run that was"
-    " stopped.",
+    "train": "Train a translator, a language model or a sentence encoder.",
     "translate": "Translate sentences, a file, or standard input.",
-    "generate": "Continue texts with a language model, one line for each.",
-    "embed": "Turn sentences into vectors with a sentence encoder, one vector for each line.",
+    "generate": "Continue texts with a language model.",
+    "embed": "Turn sentences into vectors with a sentence encoder.",
     "evaluate": "Score a run on a test set, or outputs that you have.",
-    "check": "Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.",
-    "explain": "Write a page that walks through one forward pass of your model, number by number.",
-    "info": "Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help.",
+    "check": "Test whether a model does what a Transformer must.",
+    "explain": "Write a page that walks through one forward pass of your model.",
+    "info": "Describe a run: what it is, how good it is, and what would help.",
+    "runs": "List the runs: what each is, its pairs, its best score.",
+    "curves": "Draw the losses and scores of runs together.",
     "export": "Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a"
     " browser.",
-    "serve": "Let other programs translate with a run: an HTTP server that speaks LibreTranslate's API.",
-    "presets": "List the presets: what each is for, what it takes on two CPU cores, what came of it.",
+    "serve": "Let other programs translate with a run, over HTTP.",
+    "presets": "List the presets, or print the settings of one.",
 }
 """Each command with the first line of its help."""
 
@@ -85,10 +86,8 @@ class _Group(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Lists them, as any group does, but from `COMMANDS`: no module is imported."""
         del ctx
-        limit = formatter.width - 6 - max(map(len, COMMANDS))
-        short = {name: TyperCommand(name, help=line).get_short_help_str(limit) for name, line in COMMANDS.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(list(short.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 class TextCommand(TyperCommand):

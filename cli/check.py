@@ -5,23 +5,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..system.errors import ModelError
-from ..system.reporter import Console
-from .options import (
-    Checkpoint,
-    Data,
-    Debug,
-    Device,
-    Encoding,
-    Json,
-    Run,
-    Src,
-    SrcColumn,
-    SrcLanguage,
-    Tgt,
-    TgtColumn,
-    TgtLanguage,
-    named_sides,
-)
+from ..system.reporter import Console, painted
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -29,26 +14,27 @@ if TYPE_CHECKING:
 
 
 def check(
-    run: Run = None,
-    checkpoint: Checkpoint = "best",
-    src: Src = None,
-    tgt: Tgt = None,
-    data: Data = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    encoding: Encoding = None,
-    device: Device = "auto",
-    json_: Json = False,
-    debug: Debug = False,
+    run: options.Run = None,
+    checkpoint: options.Checkpoint = "best",
+    src: options.Src = None,
+    tgt: options.Tgt = None,
+    data: options.Data = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
+    device: options.Device = "auto",
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
-    """Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.
+    """Test whether a model does what a Transformer must.
 
     tfm check --run runs/mine
 
     No token sees a later one; padding changes nothing; what is kept from step to step gives what computing all anew
     gives; rows of attention sum to 1; the source is really used. It takes sentences of the validation set, or yours.
+    One line is printed for each test; the exit code is 4 if one fails.
     """
     del debug
     from ..engine.evaluation.reading import dev_pairs, read_test_set
@@ -63,7 +49,7 @@ def check(
 
     loaded = load_run(directory.path, None, checkpoint=checkpoint, device=device, warn=console.warn)
     if src or tgt or data:
-        named = named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+        named = options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
         test_set = read_test_set(src or [], tgt or [], data or [], directory.path, named, console)
         targets = [references[0] for references in test_set.references]
         pairs: list[Pair] = list(zip(test_set.sources, targets, strict=True))
@@ -74,7 +60,8 @@ def check(
         checks.append(one)
         if not json_:
             mark = {True: "ok", False: "FAILED", None: "-"}[one.passed]
-            print(f"{mark:<8}{one.name:<12}{one.found}", flush=True)
+            colour = {True: "green", False: "red", None: "yellow"}[one.passed]
+            print(f"{painted(f'{mark:<8}', colour)}{one.name:<12}{one.found}", flush=True)
     if json_:
         print(json.dumps({"checkpoint": str(loaded.checkpoint), "checks": [asdict(one) for one in checks]}))
     failed = [one.name for one in checks if one.passed is False]

@@ -14,20 +14,7 @@ from ..engine.file_guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writ
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
 from ..system.reporter import Console
-from .options import (
-    Data,
-    Debug,
-    Encoding,
-    Json,
-    Specs,
-    Src,
-    SrcColumn,
-    SrcLanguage,
-    Tgt,
-    TgtColumn,
-    TgtLanguage,
-    named_sides,
-)
+from . import options
 
 if TYPE_CHECKING:
     from ..data.audit import Audit, Lengths
@@ -49,10 +36,10 @@ def _clean_files(folder: Path, given: Mapping[str, Any]) -> Iterator[Place]:
 
 
 def data(
-    specs: Specs = None,
-    src: Src = None,
-    tgt: Tgt = None,
-    data: Data = None,
+    specs: options.Specs = None,
+    src: options.Src = None,
+    tgt: options.Tgt = None,
+    data: options.Data = None,
     dev_src: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Sources of validation and test sets; may be repeated."),
@@ -66,11 +53,11 @@ def data(
         typer.Option(metavar="SPEC", help="Validation and test sets in the notation of --data."),
         READS_SPEC,
     ] = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    encoding: Encoding = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for all faults: line, kind, detail, between tabs."),
@@ -81,10 +68,12 @@ def data(
         typer.Option(metavar="DIR", help="Folder for two files without the faulty pairs; other numbers are no reason."),
         Writes(_clean_files),
     ] = None,
-    json_: Json = False,
-    debug: Debug = False,
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
-    """Look for what is wrong with a corpus: copies, broken characters, lost tags, shifted lines and more.
+    """Look for what is wrong with a corpus before training on it.
+
+    Copies, broken characters, lost tags, other numbers, shifted lines and more are counted and shown.
 
     tfm data --src train.en --tgt train.de
 
@@ -97,7 +86,7 @@ def data(
 
     files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
     named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
-    named |= named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
+    named |= options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
     config = replace(DataConfig(data=[*(data or []), *(specs or [])], dev=dev or []), **named)
     if not (config.src or config.tgt or config.data):
         raise UsageError("name the corpus: --src and --tgt, or --data")

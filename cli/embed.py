@@ -14,7 +14,7 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, OutputFile, json_line
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Encoding, Run, Sentences, checked_encoding
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ _HEADER_BYTES = 128
 
 
 def embed(
-    text: Sentences = None,
-    run: Run = None,
-    checkpoint: Checkpoint = "best",
+    text: options.Sentences = None,
+    run: options.Run = None,
+    checkpoint: options.Checkpoint = "best",
     input_: Annotated[
         Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line."), READS_FILE
     ] = None,
@@ -49,11 +49,13 @@ def embed(
         Path | None, typer.Option(metavar="FILE", help="With --pairs: one side, line by line."), READS_FILE
     ] = None,
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side."), READS_FILE] = None,
-    encoding: Encoding = None,
-    device: Device = "auto",
-    debug: Debug = False,
+    encoding: options.Encoding = None,
+    device: options.Device = "auto",
+    debug: options.Debug = False,
 ) -> None:
-    """Turn sentences into vectors with a sentence encoder, one vector for each line.
+    """Turn sentences into vectors with a sentence encoder.
+
+    One vector comes out for each line.
 
     tfm embed --run runs/toy-encoder --input test.en --output test.npy
 
@@ -85,7 +87,7 @@ def embed(
         from ..engine.embedder import Embedder
 
     keep_freed_memory()
-    known = checked_encoding(encoding)
+    known = options.checked_encoding(encoding)
     both = (
         _paired(file_lines(src, encoding=known), file_lines(tgt, encoding=known), f"{src} and {tgt}")
         if src and tgt

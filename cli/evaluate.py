@@ -17,7 +17,8 @@ Runs = Annotated[
     typer.Option(
         "--run",
         metavar="RUN",
-        help="The run directory; may be left out if runs/ holds exactly one. A second one is compared with it.",
+        help="The run directory, or its name in runs/; may be left out if there is just one. A second is compared.",
+        autocompletion=options.offered("run_names"),
     ),
     READS_RUN_OR_ONLY_ONE,
 ]
@@ -40,7 +41,11 @@ Outputs = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]"),
+    typer.Option(
+        metavar="NAME",
+        help="bleu, chrf, ter, exact or wer; may be repeated. [default: bleu and chrf]",
+        autocompletion=options.offered("metrics"),
+    ),
 ]
 Report = Annotated[
     Path | None,

@@ -10,7 +10,7 @@ from ..engine.file_guard import WRITES_FILE
 from ..system.errors import UsageError
 from ..system.files import OutputFile
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Device, Run
+from . import options
 from .startup import importing
 
 LARGEST_PAGE = 5_000_000
@@ -19,7 +19,7 @@ LARGEST_PAGE = 5_000_000
 
 def explain(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence; for a language model a beginning.")],
-    run: Run = None,
+    run: options.Run = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File for the page, such as page.html."),
@@ -38,17 +38,17 @@ def explain(
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Show the sentence with each kept checkpoint, too.")
     ] = False,
-    checkpoint: Checkpoint = "best",
-    device: Device = "auto",
-    debug: Debug = False,
+    checkpoint: options.Checkpoint = "best",
+    device: options.Device = "auto",
+    debug: options.Debug = False,
 ) -> None:
-    """Write a page that walks through one forward pass of your model, number by number.
+    """Write a page that walks through one forward pass of your model.
 
     tfm explain --run runs/toy "the old woman gives the child two red apples" --output page.html
 
     tfm explain --run runs/toy "the old woman sleeps" --format text --layer 2 --head 3
 
-    The page is one file and needs no network. Open it in a browser.
+    The page shows every number on the way. It is one file and needs no network. Open it in a browser.
     """
     del debug
     from ..engine.runs.find import find_run

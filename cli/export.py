@@ -13,7 +13,7 @@ from ..engine.file_guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.files import OutputFile
 from ..system.reporter import Console
-from .options import Checkpoint, Debug, Run
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def export(
         typer.Option("--output", "-o", metavar="PATH", help="The directory to make; of html the file."),
         WRITES_FOLDER,
     ],
-    run: Annotated[Run, READS_DATA_OF_RUN] = None,
+    run: Annotated[options.Run, READS_DATA_OF_RUN] = None,
     format_: Annotated[
         str,
         typer.Option("--format", metavar="NAME", help="ctranslate2, for programs; html, a page for any browser."),
@@ -57,11 +57,11 @@ def export(
             " int8 costs more than 0.3 BLEU]",
         ),
     ] = None,
-    checkpoint: Checkpoint = "best",
+    checkpoint: options.Checkpoint = "best",
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
     ] = 500,
-    debug: Debug = False,
+    debug: options.Debug = False,
 ) -> None:
     """Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a browser.
 

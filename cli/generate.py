@@ -12,20 +12,7 @@ from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, json_line
 from ..system.reporter import Console
-from .options import (
-    Checkpoint,
-    Debug,
-    Device,
-    Encoding,
-    Json,
-    Run,
-    Seed,
-    Temperature,
-    TopK,
-    TopP,
-    checked_encoding,
-    make_sample,
-)
+from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -37,8 +24,8 @@ def generate(
         list[str] | None,
         typer.Argument(metavar="BEGINNING", help="Beginnings of texts; without any, lines come from --input or stdin."),
     ] = None,
-    run: Run = None,
-    checkpoint: Checkpoint = "best",
+    run: options.Run = None,
+    checkpoint: options.Checkpoint = "best",
     input_: Annotated[
         Path | None,
         typer.Option("--input", "-i", metavar="FILE", help="Text file, one beginning per line."),
@@ -47,20 +34,22 @@ def generate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the texts."), WRITES_FILE
     ] = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
+    temperature: options.Temperature = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
     max_length: Annotated[
         int | None,
         typer.Option(metavar="N", min=2, help="Most pieces of a text. [default: as many as the model reads]"),
     ] = None,
-    encoding: Encoding = None,
-    json_: Json = False,
-    device: Device = "auto",
-    debug: Debug = False,
+    encoding: options.Encoding = None,
+    json_: options.Json = False,
+    device: options.Device = "auto",
+    debug: options.Debug = False,
 ) -> None:
-    """Continue texts with a language model, one line for each.
+    """Continue texts with a language model.
+
+    One line comes out for each that goes in.
 
     tfm generate --run runs/toy-text "the old woman"
 
@@ -81,9 +70,9 @@ def generate(
         from ..engine.device import keep_freed_memory
         from ..engine.generator import Generator
 
-    sample = make_sample(drawing)
+    sample = options.make_sample(drawing)
     keep_freed_memory()
-    known = checked_encoding(encoding)
+    known = options.checked_encoding(encoding)
     chunks = line_chunks(beginning, input_, console, encoding=known)
     generator = Generator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
     as_they_were = 0

@@ -5,6 +5,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO
@@ -248,10 +249,33 @@ def arriving_lines(stream: IO[bytes], encoding: str = "") -> Iterator[Chunk]:
 
 def _prompted_lines(stream: IO[bytes], console: Console) -> Iterator[Chunk]:
     console.say("type a sentence and press Enter; Ctrl-D ends")
-    while True:
-        print("> ", end="", file=sys.stderr, flush=True)
-        line = stream.readline()
-        if not line:
-            print(file=sys.stderr)
-            return
-        yield [line.removesuffix(b"\n").removesuffix(b"\r")]
+    read = _edited_line if _can_edit() else partial(_typed_line, stream)
+    while (line := read()) is not None:
+        yield [line]
+    print(file=sys.stderr)
+
+
+def _can_edit() -> bool:
+    """Whether a line can be edited, and earlier ones are found with the arrow keys: not where output goes elsewhere."""
+    if sys.stdin is not sys.__stdin__ or not sys.stdout.isatty():
+        return False
+    try:
+        import readline
+    except ImportError:  # Windows, which edits lines itself
+        return False
+    readline.parse_and_bind("set disable-completion on")  # a tab is no name of a file
+    sys.stdin.reconfigure(errors="surrogateescape")  # pyright: ignore[reportAttributeAccessIssue]
+    return True
+
+
+def _edited_line() -> bytes | None:
+    try:
+        return input("> ").encode(sys.stdin.encoding, errors="surrogateescape")
+    except EOFError:
+        return None
+
+
+def _typed_line(stream: IO[bytes]) -> bytes | None:
+    print("> ", end="", file=sys.stderr, flush=True)
+    line = stream.readline()
+    return line.removesuffix(b"\n").removesuffix(b"\r") if line else None

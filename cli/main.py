@@ -6,12 +6,13 @@ Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 ba
 
 import shlex
 import sys
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ..seq2seq.out_of_memory import is_out_of_memory
 from ..system.errors import Interrupted, TfmError
 from ..system.interrupts import Interrupts
-from ..system.reporter import visible
+from ..system.reporter import painted, visible
 from .app import EXIT_USAGE, app
 from .startup import discard_stdout, leave_at_once, leave_garbage, set_up_libraries, set_up_streams
 
@@ -100,24 +101,20 @@ def _interrupt_before(error: BaseException) -> Interrupted | None:
 
 
 def _usage_message(error: Any) -> str:
-    message = str(error.format_message()).strip().replace("\n", " ") + _setting_meant(getattr(error, "option_name", ""))
-    context = getattr(error, "ctx", None)
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None) or ""
+    message = str(error.format_message()).strip().replace("\n", " ")
+    if context is not None and type(error).__name__ == "NoSuchOption" and option.startswith("--"):
+        from .habits import meant
+
+        near = get_close_matches(option, getattr(error, "possibilities", None) or [], n=1, cutoff=0.85)
+        if not near and (words := meant(option, context.info_name)):
+            message = f"{context.command_path} has no option {option}; instead: {words}."
     return f"{message} See {context.command_path} --help." if context is not None else message
-
-
-def _setting_meant(option: str | None) -> str:
-    """What to say where somebody gives a setting as an option of its own, perhaps misspelt."""
-    if not option or not option.startswith("--"):
-        return ""
-    from ..configs.loader import nearest_setting
-
-    setting = nearest_setting(option[2:].replace("-", "_"))
-    return f" Settings are given as --set {setting}=VALUE." if setting else ""
 
 
 def _print_error(message: str) -> None:
     for line in message.splitlines() or [""]:
-        _print_line(f"tfm: error: {line}")
+        print(painted("tfm: error:", "red", sys.stderr), visible(line), file=sys.stderr)
 
 
 def _print_line(line: str) -> None:

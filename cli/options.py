@@ -1,6 +1,6 @@
 """Options of the commands that read text and models, and what their values mean."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,6 +9,7 @@ import typer
 
 from ..data.config import DataConfig
 from ..engine.file_guard import (
+    READS_CONFIG,
     READS_FILE,
     READS_FILE_OR_FOLDER,
     READS_RUN,
@@ -19,22 +20,46 @@ from ..engine.file_guard import (
     WRITES_AS_READ,
     WRITES_FILE,
     WRITES_RUN,
+    Given,
+    Place,
     Writes,
 )
 from ..system.errors import UsageError
-from .attention import attention_places
 
 if TYPE_CHECKING:
     from ..data.glossary import Glossary
     from ..seq2seq.decoding.sampling import Sample
 
-WRITES_ATTENTION = Writes(attention_places)
+
+def offered(what: str) -> Callable[[str], list[str]]:
+    """What a shell is offered for an option: a function of `completion`, which is imported when a shell asks."""
+
+    def complete(incomplete: str) -> list[str]:
+        from . import completion
+
+        return getattr(completion, what)(incomplete)
+
+    return complete
+
+
+def _attention_places(path: Path, given: Given) -> Iterable[Place]:
+    from .attention import attention_places
+
+    return attention_places(path, given)
+
+
+WRITES_ATTENTION = Writes(_attention_places)
 
 # --- of several commands ---
 
 Run = Annotated[
     Path | None,
-    typer.Option("--run", metavar="RUN", help="The run directory; may be left out if runs/ holds exactly one."),
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="The run directory, or its name in runs/; may be left out if there is just one.",
+        autocompletion=offered("run_names"),
+    ),
     READS_RUN_OR_ONLY_ONE,
 ]
 Checkpoint = Annotated[str, typer.Option("--checkpoint", metavar="NAME", help="best, last, or a step.")]
@@ -188,7 +213,11 @@ Attention = Annotated[
 
 # --- of tfm train ---
 
-Config = Annotated[str | None, typer.Option(metavar="NAME", help="A preset's name, or a YAML file."), READS_FILE]
+Config = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A preset's name, or a YAML file.", autocompletion=offered("presets")),
+    READS_CONFIG,
+]
 DevSrc = Annotated[
     list[Path] | None, typer.Option(metavar="FILE", help="Source side of the validation set."), READS_FILE
 ]
@@ -214,12 +243,21 @@ Vocabulary = Annotated[
 RunToTrain = Annotated[
     Path | None,
     typer.Option(  # typer 0.27 takes a metavar for the name if they differ by case alone
-        "--run", metavar="RUN", help="The run directory. [default: runs/ and the name of the preset or the data]"
+        "--run",
+        metavar="RUN",
+        help="The run directory. [default: runs/ and the name of the preset or the data]",
+        autocompletion=offered("run_names"),
     ),
     WRITES_RUN,
 ]
 InitFrom = Annotated[
-    Path | None, typer.Option(metavar="RUN", help="Start from the best weights of this run (fine-tuning)."), READS_RUN
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="Start from the best weights of this run (fine-tuning).",
+        autocompletion=offered("run_names"),
+    ),
+    READS_RUN,
 ]
 Replay = Annotated[
     list[str] | None,
@@ -247,7 +285,12 @@ DryRun = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="K=V", help="Any other setting: section.key=value; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="K=V",
+        help="Any other setting: section.key=value; may be repeated.",
+        autocompletion=offered("settings"),
+    ),
 ]
 
 # --- what their values mean ---

@@ -6,19 +6,26 @@ from typing import Annotated
 
 import typer
 
-from .options import Debug, Json
+from . import options
+from .table import print_table
 
 
 def presets(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print the settings of this preset.")] = None,
-    json_: Json = False,
-    debug: Debug = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Print the settings of this preset.", autocompletion=options.offered("presets")
+        ),
+    ] = None,
+    json_: options.Json = False,
+    debug: options.Debug = False,
 ) -> None:
-    """List the presets: what each is for, what it takes on two CPU cores, what came of it.
+    """List the presets, or print the settings of one.
 
-    With a name: its settings, each with a comment. Saved to a file they are a beginning for your own:
+    The list says what each is for, what it takes on two CPU cores, and what came of it. With a name its settings are
+    printed, each with a comment. Your own file can take all of them and say only what is to be otherwise:
 
-    tfm presets multi30k > mine.yaml
+    extends: multi30k
 
     tfm train --config mine.yaml --src train.en --tgt train.de
     """
@@ -34,7 +41,4 @@ def presets(
     if json_:
         print(json.dumps(rows, ensure_ascii=False))
         return
-    titles = {"name": "preset", "made_for": "for", "cost": "on two cores", "result": "result"}
-    widths = {key: max(len(row[key]) for row in [titles, *rows]) for key in titles}
-    for row in [titles, *rows]:
-        print("  ".join(f"{row[key]:<{widths[key]}}" for key in titles).rstrip())
+    print_table([list(row.values()) for row in rows], ["preset", "for", "on two cores", "result"])

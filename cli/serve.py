@@ -9,7 +9,7 @@ import typer
 from ..engine.file_guard import READS_NAMED_RUN
 from ..system.errors import UsageError
 from ..system.reporter import Console
-from .options import BeamSize, Checkpoint, Debug, Device
+from . import options
 from .startup import importing
 
 LOOPBACK = "127.0.0.1", "localhost", "::1"
@@ -37,12 +37,14 @@ def serve(
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Longest time of one request; a file has ten times that.")
     ] = 60.0,
-    checkpoint: Checkpoint = "best",
-    beam_size: BeamSize = None,
-    device: Device = "auto",
-    debug: Debug = False,
+    checkpoint: options.Checkpoint = "best",
+    beam_size: options.BeamSize = None,
+    device: options.Device = "auto",
+    debug: options.Debug = False,
 ) -> None:
-    """Let other programs translate with a run: an HTTP server that speaks LibreTranslate's API.
+    """Let other programs translate with a run, over HTTP.
+
+    The server speaks LibreTranslate's API.
 
     tfm serve --run en-de=runs/mine
 

@@ -13,7 +13,7 @@ from ..data.reading import Controls
 from ..engine.file_guard import WRITES_FOLDER
 from ..system.errors import UsageError
 from ..system.reporter import Console
-from .options import Data, Debug, Encoding, Specs, Src, SrcColumn, SrcLanguage, Tgt, TgtColumn, TgtLanguage, named_sides
+from . import options
 
 if TYPE_CHECKING:
     from ..data.corpus import Corpus, Pair
@@ -30,15 +30,15 @@ def tokenize(
         typer.Option("--output", "-o", metavar="DIR", help="The tokenizer directory to make, or to look at."),
         WRITES_FOLDER,
     ],
-    specs: Specs = None,
-    src: Src = None,
-    tgt: Tgt = None,
-    data: Data = None,
-    src_column: SrcColumn = None,
-    tgt_column: TgtColumn = None,
-    src_language: SrcLanguage = None,
-    tgt_language: TgtLanguage = None,
-    encoding: Encoding = None,
+    specs: options.Specs = None,
+    src: options.Src = None,
+    tgt: options.Tgt = None,
+    data: options.Data = None,
+    src_column: options.SrcColumn = None,
+    tgt_column: options.TgtColumn = None,
+    src_language: options.SrcLanguage = None,
+    tgt_language: options.TgtLanguage = None,
+    encoding: options.Encoding = None,
     vocab_size: Annotated[
         int, typer.Option(metavar="N", min=1, help="Pieces; reduced to what the corpus supports.")
     ] = 8000,
@@ -49,7 +49,7 @@ def tokenize(
     show: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Show the pieces and ids of this text; may be repeated.")
     ] = None,
-    debug: Debug = False,
+    debug: options.Debug = False,
 ) -> None:
     """Build a vocabulary from text, or look at one.
 
@@ -70,7 +70,7 @@ def tokenize(
             raise UsageError(f"{output} exists already; remove it or name another --output")
         settings = parse_config(
             {
-                "data": paths | named_sides(src_column, tgt_column, src_language, tgt_language, encoding),
+                "data": paths | options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding),
                 "tokenizer": {"vocab_size": vocab_size, "type": type_, "separate": separate},
             }
         )
@@ -135,7 +135,7 @@ def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: Console, then: 
 def _report(tokenizer: "Tokenizer", corpus: "Corpus") -> Iterator[str]:
     """Size, coverage and pieces per word of each side, and a few segmentations."""
     sides = (("source", tokenizer.src), ("target", tokenizer.tgt))
-    kind = "joint" if tokenizer.joint else "separate"
+    kind = "joint (one for both sides)" if tokenizer.joint else "separate (one for each side)"
     yield f"vocabulary: {tokenizer.type}, {kind}, " + " + ".join(
         f"{len(vocabulary):,} pieces" for _, vocabulary in (sides[:1] if tokenizer.joint else sides)
     )

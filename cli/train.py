@@ -52,7 +52,9 @@ def train(
     set_: options.Set = None,
     debug: options.Debug = False,
 ) -> None:
-    """Train a translator, a language model or a sentence encoder; the same command continues a run that was stopped.
+    """Train a translator, a language model or a sentence encoder.
+
+    The same command continues a run that was stopped.
 
     Without any option a small built-in language is trained into runs/toy, in about two minutes. With your own files,
     the settings follow from the pairs and the text in them:

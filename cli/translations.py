@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..data.config import DataConfig
 from ..data.placeholders import Differences, in_short
@@ -151,7 +151,9 @@ class LineWriter:
         self.faults.note(found, first_line)
         if self._maps is not None:
             self._maps.add(texts, found, first_line)
-        return [as_json(text, one) if self._as_records else one.text for text, one in zip(texts, found, strict=True)]
+        if not self._as_records:
+            return [one.text for one in found]
+        return [json_line({"source": text, **one.to_dict()}) for text, one in zip(texts, found, strict=True)]
 
 
 def write_file(
@@ -194,18 +196,3 @@ def work_of(*parts: object) -> str:
     """Identifies what a file of translations is made from: by the content of files, and by the words for all else."""
     contents = (sha256_file(one) if isinstance(one, Path) and one.is_file() else str(one) for one in parts)
     return sha256_bytes("\n".join(contents).encode())
-
-
-def as_json(text: str, translation: "Translation") -> str:
-    def fields(one: "Translation") -> dict[str, Any]:
-        numbers = {"score": one.score, "log_prob": one.log_prob, "confidence": one.confidence}
-        return {"translation": one.text, **numbers, "tokens": list(one.tokens)}
-
-    record = {"source": text, **fields(translation)}
-    if len(translation.alternatives) > 1:
-        record["alternatives"] = [fields(one) for one in translation.alternatives]
-    names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "looped", "repaired", "constrained")
-    record |= {name: value for name in names if (value := getattr(translation, name))}
-    if translation.numbers:
-        record["numbers"] = {"lost": translation.numbers.lost, "added": translation.numbers.added}
-    return json_line(record)

@@ -5,8 +5,9 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, reduce
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ _LONGEST_VALUE = 60
 """The largest number of characters of a wrong value that are shown."""
 _DEEPEST = 20
 """The largest depth of brackets in brackets; a configuration needs one."""
+_EXTENDS = "extends"
 Tree = dict[str, Any]
 
 
@@ -60,26 +62,68 @@ def _no_preset(name: str, more: str = "") -> UsageError:
     return UsageError(f"there is no preset {name!r}{hint} Presets: {', '.join(preset_names())}{more}")
 
 
-def load_config(name_or_path: str) -> Tree:
-    """The settings of a preset or a YAML file: checked, defaults not filled in."""
+def load_config(name_or_path: str, *, presets: bool = True, alone: bool = False) -> Tree:
+    """The settings of a preset or a YAML file: checked, defaults not filled in.
+
+    `extends: NAME` in a file names the preset or the file that its settings go on top of.
+
+    Args:
+        presets: False leaves out what is said by presets.
+        alone: Refuses `extends`: the file of a run has everything, and may be anybody's.
+
+    Raises:
+        UsageError: There is no such preset or file, or something in it is wrong.
+    """
+    layers = list(_layers(name_or_path, alone=alone))
+    return reduce(merge, (tree for source, tree in reversed(layers) if presets or isinstance(source, Path)), {})
+
+
+def config_files(name_or_path: str) -> list[Path]:
+    """The files that a configuration is read from, besides presets, as far as they can be read."""
+    found: list[Path] = []
+    with suppress(UsageError):
+        found.extend(source for source, _ in _layers(name_or_path) if isinstance(source, Path))
+    return found
+
+
+def _layers(name_or_path: str, *, alone: bool = False) -> Iterator[tuple[Path | str, Tree]]:
+    """A preset or a file, and what it extends; each with its own settings. One that cannot be read comes before why."""
+    source: Path | str | None = None
+    base: str | None = name_or_path
+    seen: list[Path] = []
+    while base is not None:
+        extending = source
+        try:
+            source, text = _read(base)
+        except UsageError as error:
+            raise UsageError(f"{extending}: extends: {error}" if extending else str(error)) from error
+        if Path(source).resolve() in seen:
+            raise UsageError(f"{extending}: extends {source}, which extends it in turn")
+        seen.append(Path(source).resolve())
+        tree: Tree = {}
+        yield source, tree
+        tree |= _parse_yaml(text, str(source))
+        base = None if alone else tree.pop(_EXTENDS, None)
+        if base is not None and not isinstance(base, str):
+            raise UsageError(f"{source}: extends names one preset or one YAML file, but is {_shown(base)}")
+        _validate(tree, str(source), _line_numbers(text))
+        if base is not None and base not in preset_names() and isinstance(source, Path):
+            base = str(source.parent / base)
+
+
+def _read(name_or_path: str) -> tuple[Path | str, str]:
+    """Where a configuration stands, and its text; of a preset its name with `.yaml`."""
     if name_or_path in preset_names():
-        return _load_tree(preset_text(name_or_path), f"{name_or_path}.yaml")
+        return f"{name_or_path}.yaml", preset_text(name_or_path)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         raise _no_preset(name_or_path, "; or name a .yaml file")
     try:
-        text = read_plain(path, _MAX_CONFIG_BYTES, follow=True).decode("utf-8")
+        return path, read_plain(path, _MAX_CONFIG_BYTES, follow=True).decode("utf-8")
     except ModelError as error:
         raise UsageError(str(error)) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
-    return _load_tree(text, str(path))
-
-
-def _load_tree(text: str, name: str) -> Tree:
-    tree = _parse_yaml(text, name)
-    _validate(tree, name, _line_numbers(text))
-    return tree
 
 
 def parse_config(tree: Tree) -> RunConfig:
@@ -260,6 +304,11 @@ def _settings() -> Iterator[tuple[str, str]]:
     for section in fields(RunConfig):
         for key in fields(section.default_factory):  # pyright: ignore[reportArgumentType]
             yield section.name, key.name
+
+
+def setting_names() -> list[str]:
+    """All settings, such as `model.d_model`."""
+    return [f"{section}.{key}" for section, key in _settings()]
 
 
 def nearest_setting(name: str) -> str | None:

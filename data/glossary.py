@@ -19,6 +19,11 @@ _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
 class Glossary:
     """Terms of the source language and what they become.
 
+    >>> from tfm.data.glossary import Glossary
+    >>> terms = Glossary([("the cat", "ein Hund")])
+    >>> translator.translate(["the cat sees the house."], glossary=terms)[0].text.startswith("ein Hund")
+    True
+
     A term is found as a whole word or several (see `words`), the longest first. One in small letters is found however
     it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
     as often.

@@ -144,7 +144,13 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object."""
+    """The vocabularies of the two sides; with a joint vocabulary they are one and the same object.
+
+    >>> from tfm.data.tokenizer import Tokenizer
+    >>> tokenizer = Tokenizer.load(Path("runs/mine/tokenizer"))
+    >>> tokenizer.src.decode(tokenizer.src.encode("the cat"))
+    'the cat'
+    """
 
     src: Vocabulary
     tgt: Vocabulary

@@ -7,7 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..configs import RunConfig, load_config, merge, parse_config, preset_names
+from ..configs import RunConfig, load_config, merge, parse_config
 from ..configs.loader import parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import Corpus, open_corpus
@@ -95,7 +95,7 @@ def training_settings(
     tree = merge(tree, _one_length(tree.get("training", {}), flags["training"]))
     settings = parse_config(merge(tree, flags))
 
-    own = base.get("training", {}) if config is not None and config not in preset_names() else {}
+    own = load_config(config, presets=False).get("training", {}) if config is not None else {}
     if "warmup_steps" not in {**own, **flags["training"]}:
         settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
     for choice in choices:

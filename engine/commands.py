@@ -48,6 +48,10 @@ def train(
 ) -> "TrainingResult":
     """Trains a model, or goes on with a run that was stopped; as `tfm train`.
 
+    >>> result = train(src="train.en", tgt="train.de", run="runs/new", max_steps=2, reporter=Quiet())
+    >>> result.step
+    2
+
     Args:
         config: A preset's name, or a YAML file; else a preset for the data.
         run: The run directory; else one in `runs/`, named after the preset or the data.
@@ -114,6 +118,11 @@ def translate(
 
     It loads the model at each call: whoever translates again and again keeps a `Translator`.
 
+    >>> for translation in translate(["the cat sees the house.", "a dog likes two apples."], run="runs/mine"):
+    ...     print(translation.text)
+    die Katze sieht das Haus.
+    ein Hund mag zwei Äpfel.
+
     Args:
         run: The run directory; may be left out if `runs/` holds exactly one.
         checkpoint: `best`, `last` or a step.
@@ -150,6 +159,10 @@ def evaluate(
     device: str = "auto",
 ) -> "TestResult":
     """Translates a test set, as `translate` does, and scores it; as `tfm evaluate`.
+
+    >>> result = evaluate(src="train.en", tgt="train.de", run="runs/mine", metrics=["bleu", "exact"])
+    >>> [(score.name, round(score.value)) for score in result.scores]
+    [('bleu', 100), ('exact', 100)]
 
     Args:
         src, tgt, data: The test set; several `tgt` of one `src` are several references of each line.

@@ -7,6 +7,7 @@ from ..seq2seq.training.progress import Progress
 from ..system.errors import ModelError
 from .exportable import why_not_exportable
 from .runs.checkpoint import Purpose, checkpoint_step, read_description, read_state
+from .runs.curves import metric_of, validations
 from .runs.directory import RunDirectory, best_checkpoint
 from .runs.verdict import verdict
 from .runs.weights import count_parameters, described_model
@@ -28,7 +29,8 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     obstacles = why_not_exportable(config, vocab_size=max(description.src_vocab_size, description.tgt_vocab_size))
     found: list[str] = []
     if run.has_begun:
-        found = verdict(run.metrics.records(), run.configuration().training, progress, state.get("max_steps"))
+        found = verdict(run, run.configuration(), description.purpose, progress, state.get("max_steps"))
+    metrics = {record["step"]: metric_of(record) for record in validations(run.metrics.records())}
     kinds, translates = ", ".join(sorted(tokenizer.carried)) or "none", description.purpose == "translator"
     sizes = {
         "src_vocab_size": description.src_vocab_size,
@@ -58,6 +60,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             {
                 "step": checkpoint_step(path),
                 "score": None if reason else read_state(path).get("score"),
+                "metric": metrics.get(checkpoint_step(path)),
                 "best": path == best,
                 "last": path == last,
                 "damage": reason,

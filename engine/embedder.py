@@ -24,6 +24,11 @@ MAX_BATCH_TOKENS = 8_000
 class Embedder(FromRun):
     """Turns texts into vectors with a trained sentence encoder. Texts that mean the same are to have similar vectors.
 
+    >>> vectors = Embedder.load("runs/vectors").embed(["one two", "eins zwei"])
+    >>> vectors.shape
+    (2, 8)
+    >>> similarity = vectors[0] @ vectors[1]
+
     Args:
         warn: Receives a sentence when a text is too long to be read whole.
     """

@@ -88,6 +88,12 @@ def _of_spec(spec: str) -> Iterator[Place]:
         yield Place(path, EVERYTHING)
 
 
+def _of_config(name: str) -> Iterator[Place]:
+    from ..configs.loader import config_files
+
+    yield from (place for path in (name, *config_files(name)) for place in _of_file(path))
+
+
 def _of_run(path: Path | str) -> Iterator[Place]:
     run = _run(path)
     yield from (Place(file) for file in (run.path, *run.files))
@@ -131,17 +137,19 @@ def _written_run(path: Path, given: Given) -> Iterator[Place]:
     for folder in run.folders:
         if folder != run.tokenizer or kept is None or _key(kept) != _key(folder):
             yield Place(folder, EVERYTHING)
-    yield Place(path, f"*{PARTIAL}")  # removed as debris
+    yield Place(run.path, f"*{PARTIAL}")  # removed as debris
 
 
 READS_FILE = Reads(_of_file)
 READS_FILE_OR_FOLDER = Reads(_of_file_or_folder)
+READS_CONFIG = Reads(_of_config)
 READS_SPEC = Reads(_of_spec)
 READS_TOKENIZER = Reads(lambda directory: map(Place, directory.glob("*")))
 READS_RUN = Reads(_of_run)
 READS_RUN_OR_ONLY_ONE = Reads(_of_run, default=_only_run)
+READS_RUNS = Reads(lambda folder: (place for run in folder.glob("*") if run.is_dir() for place in _of_run(run)))
 READS_NAMED_RUN = Reads(
-    lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2]), default=_only_run
+    lambda spec: _of_run(spec if Path(spec).exists() else spec.partition("=")[2] or spec), default=_only_run
 )
 READS_DATA_OF_RUN = Reads(_of_data_of_run, default=_only_run)
 READS_SPEC_OR_RUN = Reads(lambda spec: _of_run(spec) if _run(spec).has_begun else _of_spec(spec))
@@ -195,7 +203,7 @@ def guard_training(
     run: Path, data: "DataConfig", *, config: str | None, tokenizer: Path | None, init_from: Path | None
 ) -> None:
     """Refuses a training whose run would overwrite what it reads. Its files may be named by settings."""
-    marks = {"config": READS_FILE, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN, "run": WRITES_RUN}
+    marks = {"config": READS_CONFIG, "tokenizer": READS_TOKENIZER, "init_from": READS_RUN, "run": WRITES_RUN}
     options = [_Option(name, f"data.{name}", mark) for name, mark in DATA.items()]
     options += [_Option(name, f"--{name.replace('_', '-')}", mark) for name, mark in marks.items()]
     given = {name: getattr(data, name) for name in DATA}

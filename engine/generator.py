@@ -45,7 +45,13 @@ class Generation:
 
 
 class Generator(FromRun):
-    """Continues texts with a trained language model, which is in evaluation mode, and its own tokenizer."""
+    """Continues texts with a trained language model, which is in evaluation mode, and its own tokenizer.
+
+    >>> generator = Generator.load("runs/text")
+    >>> generation = generator.generate(["one two"], search=Sample(top_p=0.9, seed=7), max_pieces=12)[0]
+    >>> generation.text.startswith("one two")
+    True
+    """
 
     purpose: ClassVar[Purpose] = "language model"
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..data.cleaning import clean
 from ..data.facts import CorpusFacts, differences_in_numbers, is_loop
@@ -72,6 +72,28 @@ class Translation:
         It says nothing of words that the model has seldom seen: `tfm evaluate` tells how it goes with the quality.
         """
         return (1 - self.unknown_share) * math.exp(self.log_prob / (len(self.tokens) + 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `tfm translate --json` says of it, ready for JSON. What is empty or False is left out.
+
+        >>> translation = Translator.load("runs/mine").translate(["the cat sees the house."])[0]
+        >>> record = translation.to_dict()
+        >>> record["translation"], round(record["confidence"], 1)
+        ('die Katze sieht das Haus.', 1.0)
+        """
+        record = self._figures()
+        if len(self.alternatives) > 1:
+            record["alternatives"] = [one._figures() for one in self.alternatives]
+        names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "looped", "repaired", "constrained")
+        given = {name: value for name in names if (value := getattr(self, name))}
+        record |= {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        if self.numbers:
+            record["numbers"] = {"lost": list(self.numbers.lost), "added": list(self.numbers.added)}
+        return record
+
+    def _figures(self) -> dict[str, Any]:
+        numbers = {"score": self.score, "log_prob": self.log_prob, "confidence": self.confidence}
+        return {"translation": self.text, **numbers, "tokens": list(self.tokens)}
 
 
 @dataclass

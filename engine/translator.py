@@ -48,6 +48,10 @@ _MIN_BATCH_TOKENS = 1_000
 class Translator(FromRun):
     """Translates text with a trained model.
 
+    >>> translator = Translator.load("runs/mine")
+    >>> translator.translate(["the cat sees the house."])[0].text
+    'die Katze sieht das Haus.'
+
     Args:
         decoding: Defaults of the search.
         warn: Receives a sentence when a text had to be cut inside a sentence.
@@ -89,6 +93,9 @@ class Translator(FromRun):
     ) -> Greedy | Beam:
         """The run's own search, with what is given instead of its beam size, length penalty and so on.
 
+        >>> Translator.load("runs/mine").search(beam_size=8, length_penalty=1.0).size
+        8
+
         Raises:
             ValueError: A value is out of range, or `n_best` exceeds the beam size given.
         """
@@ -106,6 +113,15 @@ class Translator(FromRun):
         repair: bool | None = None,
     ) -> list[Translation]:
         """Translates texts, in order, one translation for each.
+
+        >>> translator = Translator.load("runs/mine")
+        >>> translations = translator.translate(["a dog finds a red ball.", ""], search=Beam(4, n_best=2))
+        >>> [translation.text for translation in translations]
+        ['ein Hund findet einen roten Ball.', '']
+        >>> len(translations[0].alternatives)
+        2
+        >>> translator.translate(["the cat sees the house."], prefixes=["ein Hund"])[0].text.startswith("ein Hund")
+        True
 
         Texts longer than the model allows are split at sentence ends and their translations joined. Blank texts give
         blank translations. A text without letters is its own translation, unless the training pairs show otherwise.

@@ -1,9 +1,10 @@
 """What tfm tells its user: messages and progress. `Console` prints them on stderr; a program may do what it likes."""
 
 import contextlib
+import os
 import sys
 import time
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 
 class Progressing(Protocol):
@@ -70,6 +71,25 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
+_COLOURS = {"bold": 1, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+
+
+def painted(text: str, colour: str, stream: "IO[str] | None" = None) -> str:
+    """A text in a colour, if it goes to a terminal that has colours, and nobody has said `NO_COLOR`.
+
+    Args:
+        stream: Where it goes; standard output if not given.
+    """
+    stream = stream or sys.stdout
+    coloured = (
+        stream is not None
+        and stream.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and not os.environ.get("NO_COLOR")
+    )
+    return f"\33[{_COLOURS[colour]}m{text}\33[0m" if coloured else text
+
+
 class Bar:
     """Progress of one long piece of work: a tqdm bar on a terminal, now and then a line elsewhere."""
 
@@ -123,7 +143,9 @@ class Console:
 
         That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
         """
-        text = visible(text)
+        self._print(visible(text))
+
+    def _print(self, text: str) -> None:
         with contextlib.suppress(OSError):
             if self.terminal:
                 from tqdm import tqdm
@@ -134,7 +156,7 @@ class Console:
 
     def warn(self, text: str) -> None:
         """A message worth a second look."""
-        self.say(f"tfm: warning: {text}")
+        self._print(f"{painted('tfm: warning:', 'yellow', sys.stderr)} {visible(text)}")
 
     def progress(self, description: str, total: int | None, unit: str, done: int = 0) -> Bar:
         """Begins a long piece of work."""

@@ -41,7 +41,6 @@ WITHOUT_A_MODULE = {
     "engine/training/test_advice": "prepare: what it warns of",
     "engine/evaluation/test_segments": "evaluation/scores, sentence by sentence",
     "engine/evaluation/test_significance": "evaluation/scores, of several sets of outputs",
-    "engine/runs/test_curve": "runs/log, the picture",
     "engine/training/test_decoder_runs": "train, of one architecture",
     "engine/training/test_encoder_runs": "train, of one architecture",
     "engine/training/test_resume": "train: the promise of exact resuming",

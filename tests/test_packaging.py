@@ -14,13 +14,13 @@ FOLDERS = ("cli", "configs", "data", "engine", "seq2seq", "system")
 
 def test_the_package_list_is_the_folders_on_disk() -> None:
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    on_disk = {
+    on_disk = {"tfm"} | {
         "tfm." + ".".join(init.parent.relative_to(ROOT).parts)
         for folder in FOLDERS
         for init in (ROOT / folder).rglob("__init__.py")
     }
     assert set(setuptools["packages"]) == on_disk
-    assert setuptools["package-dir"] == {f"tfm.{folder}": folder for folder in FOLDERS}
+    assert setuptools["package-dir"] == {"tfm": "package"} | {f"tfm.{folder}": folder for folder in FOLDERS}
 
 
 def test_make_installs_the_development_group() -> None:
@@ -64,4 +64,4 @@ def test_the_wheel_holds_every_module_and_preset(wheel: Path) -> None:
         for pattern in ("*.py", "*.yaml", "page.*", "engine.js", "py.typed")
         for path in (ROOT / folder).rglob(pattern)
     }
-    assert names == wanted
+    assert names == wanted | {"tfm/__init__.py", "tfm/py.typed"}

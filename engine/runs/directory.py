@@ -8,6 +8,7 @@
       setup.json            precision, processes and threads, settled at the first start
       metrics.jsonl         losses and scores            timing.jsonl    clocks
       learning_curve.png    both of metrics.jsonl as a picture
+      tensorboard/          events for TensorBoard, if training.tensorboard asks for them
       cache/                tokenised corpora: may be deleted
       checkpoints/          see `checkpoint`
 
@@ -54,6 +55,7 @@ _FREE_KEYS = {
     "ranks",
     "precision",
     "log_every",
+    "tensorboard",
     "checkpoint_every",
     "keep_checkpoints",
 }
@@ -62,11 +64,17 @@ _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_te
 """Settings of `data` that name files. Files may be moved: their content is compared when they are read."""
 
 
+def run_path(name: str | Path) -> Path:
+    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there."""
+    path, inside = Path(name), RUNS / name
+    return inside if not path.exists() and inside.is_dir() else path
+
+
 class RunDirectory:
-    """One run on disk. Its directory need not exist yet."""
+    """One run on disk, by its path or its name in `runs/`. Its directory need not exist yet."""
 
     def __init__(self, path: str | Path) -> None:
-        self._go_to(Path(path))
+        self._go_to(run_path(path))
         self._damage: dict[Path, str] = {}
         """What is wrong with the checkpoints that have been read whole; empty for a sound one."""
         self._lock: DirectoryLock | None = None
@@ -83,6 +91,7 @@ class RunDirectory:
         self.learning_curve = self.path / "learning_curve.png"
         self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
         self.timing = LineLog(self.path / "timing.jsonl", is_timing)
+        self.tensorboard = self.path / "tensorboard"
         self._checkpoints = self.path / "checkpoints"
 
     def __str__(self) -> str:
@@ -103,7 +112,7 @@ class RunDirectory:
     @property
     def folders(self) -> list[Path]:
         """The same of its folders."""
-        return [self.tokenizer, self.cache, self._checkpoints]
+        return [self.tokenizer, self.cache, self.tensorboard, self._checkpoints]
 
     # --- one writer at a time ---
 
@@ -156,7 +165,7 @@ class RunDirectory:
         """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
-        return load_config(str(self.config))
+        return load_config(str(self.config), alone=True)
 
     def configuration(self) -> "RunConfig":
         """The same, checked and complete."""
@@ -190,7 +199,7 @@ class RunDirectory:
         """Refuses settings that would make it another run, by name. Without a checkpoint there is nothing to lose."""
         if not self.has_come_to_a_checkpoint:
             return
-        differing = _differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
+        differing = differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
         if differing:
             raise UsageError(f"{self} holds another run, which differs in {'; '.join(differing)}; name a new --run")
 
@@ -199,7 +208,7 @@ class RunDirectory:
         if not self.has_begun or self.has_come_to_a_checkpoint:
             return False
         try:
-            return bool(_differences(self.configuration(), config, free={"training": _FREE_KEYS}))
+            return bool(differences(self.configuration(), config, free={"training": _FREE_KEYS}))
         except UsageError:  # another tfm wrote it, or somebody edited it
             return True
 
@@ -221,9 +230,10 @@ class RunDirectory:
         refuse_two_tokenizers(given, init_from)
         if init_from is None:
             return given
-        if init_from.resolve() == self.path.resolve():
+        source = RunDirectory(init_from)
+        if source.path.resolve() == self.path.resolve():
             raise UsageError(f"--init-from {init_from} needs another --run to train into")
-        return RunDirectory(init_from).tokenizer
+        return source.tokenizer
 
     def load_tokenizer(
         self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
@@ -418,7 +428,7 @@ def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Pat
         )
 
 
-def _differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[str]]) -> list[str]:
+def differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[str]]) -> list[str]:
     """The settings in which two configurations differ, besides those that are free to."""
     then = asdict(before)
     return [

@@ -10,10 +10,10 @@ from .directory import RUNS, RunDirectory
 def find_run(option: Path | None, console: Console) -> Path:
     """The run named by `--run`, or the only one in `runs/`."""
     if option is not None:
-        if not option.is_dir():
-            quoted = RunDirectory(option).quoted
-            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {quoted}")
-        return option
+        named = RunDirectory(option)
+        if not named.path.is_dir():
+            raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {named.quoted}")
+        return named.path
     runs = list_runs()
     if len(runs) == 1:
         console.say(f"using the run {runs[0]}")
@@ -23,9 +23,9 @@ def find_run(option: Path | None, console: Console) -> Path:
     raise UsageError(f"runs/ holds several runs; name one with --run: {', '.join(map(str, runs))}")
 
 
-def list_runs() -> list[Path]:
-    """The run directories in `runs/` that hold a checkpoint; a start that failed is no run."""
-    return sorted(run for run in RUNS.glob("*") if RunDirectory(run).checkpoints())
+def list_runs(folder: Path | None = None) -> list[Path]:
+    """The run directories in a folder, else in `runs/`, that hold a checkpoint; a start that failed is no run."""
+    return sorted(run for run in (folder or RUNS).glob("*") if RunDirectory(run).checkpoints())
 
 
 def _known() -> str:

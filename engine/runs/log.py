@@ -1,24 +1,22 @@
 """What is written and shown of a run under way: metrics.jsonl, timing.jsonl, the learning curve, the progress bar."""
 
-import io
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...seq2seq.training.config import TrainingConfig, parse_duration
 from ...seq2seq.training.progress import Progress
 from ...system.errors import EnvironmentFault
 from ...system.files import replace_file
 from ...system.reporter import Reporter, in_words
+from .curves import panels, picture
 from .directory import RunDirectory
+
+if TYPE_CHECKING:
+    from .tensorboard import Events
 
 _BETWEEN_CURVES = 10.0
 """Seconds from one drawing of the learning curve to the next: one takes as long as a hundred updates of a toy model."""
-
-_COLOURS = {"bleu": "#b0452f", "chrf": "#3f7f5f", "exact": "#555577", "retrieval": "#b0452f", "accuracy": "#3f7f5f"}
-_TRANSLATION = ["bleu", "chrf", "exact"]
-_MARGINS = {"left": 0.06, "right": 0.98, "bottom": 0.11, "top": 0.93, "wspace": 0.15}
-"""Parts of the picture. To have them found draws everything twice."""
 
 
 class RunLog:
@@ -30,6 +28,11 @@ class RunLog:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
         self._counted = counted
         self._drawn = time.monotonic()
+        self._events: Events | None = None
+        if config.tensorboard:
+            from . import tensorboard
+
+            self._events = tensorboard.Events(run.tensorboard)
 
     def open(self, progress: Progress, max_steps: int | None) -> None:
         """Cuts the logs back to where training stands, and begins a progress bar; `max_steps` if that is known."""
@@ -51,6 +54,8 @@ class RunLog:
                     f"{log.path}: {damaged:,} lines could not be read and are left out; {log.path.name}.damaged is the"
                     " file as it was"
                 )
+        if self._events is not None:
+            self._events.go_on(progress.step)
         self._bar = self._reporter.progress("training", max_steps, "step", done=progress.step)
         self._tick(progress)
 
@@ -76,6 +81,8 @@ class RunLog:
     def record(self, record: dict[str, Any], progress: Progress) -> None:
         """Writes deterministic figures to metrics.jsonl."""
         self._run.metrics.append(record)
+        if self._events is not None:
+            self._events.add(record)
         if record["kind"] == "validation":
             if time.monotonic() - self._drawn >= _BETWEEN_CURVES:
                 self.draw_curve()
@@ -89,6 +96,8 @@ class RunLog:
     def close(self) -> None:
         """Ends the bar and draws the curve."""
         self._bar.close()
+        if self._events is not None:
+            self._events.close()
         self.draw_last_curve()
 
     def draw_last_curve(self) -> None:
@@ -107,41 +116,5 @@ class RunLog:
     def draw_curve(self) -> None:
         """Draws losses and scores so far to learning_curve.png."""
         if records := self._run.metrics.records():
-            replace_file(self._run.learning_curve, learning_curve(records, self._config))
+            replace_file(self._run.learning_curve, picture(panels(records, self._config)))
             self._drawn = time.monotonic()
-
-
-def learning_curve(records: list[dict[str, Any]], config: TrainingConfig) -> bytes:
-    """A PNG of loss and scores over the steps, from the lines of metrics.jsonl."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    train = [record for record in records if record.get("kind") == "train"]
-    dev = [record for record in records if record.get("kind") == "validation"]
-    shown = [name for name in _COLOURS if any(name in r for r in dev)] or _TRANSLATION
-    figure = Figure(figsize=(9, 4.5))
-    FigureCanvasAgg(figure)
-    losses, scores = figure.subplots(1, 2, gridspec_kw=_MARGINS)
-    smoothed = config.label_smoothing and shown[0] != "retrieval"
-    name = "training (label-smoothed)" if smoothed else "training"
-    losses.plot([r["step"] for r in train], [r["loss"] for r in train], label=name, color="#7f9fbf")
-    losses.plot(
-        [r["step"] for r in dev], [r["loss"] for r in dev], label="validation", color="#b0452f", marker="o", ms=3
-    )
-    example = {"retrieval": "pair", "accuracy": "hidden token"}.get(shown[0], "target token")
-    losses.set(title=f"Loss, nats per {example}", xlabel="step")
-    losses.set_ylim(bottom=0)
-    losses.legend()
-    for name in shown:
-        points = [(r["step"], r[name]) for r in dev if name in r]
-        xs, ys = zip(*points, strict=True) if points else ([], [])
-        scores.plot(xs, ys, label=name, color=_COLOURS[name], marker="o", ms=3)
-    how = "scores, greedy" if shown == _TRANSLATION else shown[0]
-    scores.set(title=f"Validation {how} (best by {config.best_metric})", xlabel="step")
-    scores.set_ylim(0, 100)
-    scores.legend()
-    for axes in (losses, scores):
-        axes.grid(alpha=0.3)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=100, metadata={"Software": None})
-    return picture.getvalue()

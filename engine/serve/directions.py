@@ -67,8 +67,8 @@ def _named(spec: str) -> tuple[str, str, Path]:
     """Source language, target language and run of a SPEC."""
     codes, equals, rest = spec.partition("=")
     if not equals or Path(spec).exists():
-        run = Path(spec)
-        source, target = RunDirectory(run).languages
+        directory = RunDirectory(spec)
+        run, (source, target) = directory.path, directory.languages
         if not source or not target:
             raise UsageError(
                 f"{run} does not say between which languages it translates; name them: --run en-de={spec} (and train"

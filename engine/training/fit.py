@@ -20,6 +20,7 @@ from ..runs.checkpoint import RunState, read_state
 from ..runs.directory import RunDirectory
 from ..runs.weights import model_tensors, write_checkpoint
 from .run import Run
+from .validation import IN_WORDS
 
 
 def fit(run: Run, *, validate_first: bool = False) -> None:
@@ -204,6 +205,8 @@ def _validate(run: Run) -> None:
     for name in ("loss", "score"):
         if not math.isfinite(result.get(name, 0.0)):
             raise diverged(f"step {progress.step:,}", f"the validation gave no finite {name}", run.config)
+    if progress.best_score is None and (words := IN_WORDS.get(run.description.purpose)):
+        run.reporter.say(words)
     progress.count_validation(result["score"], result.get("loss"), run.config.early_stopping)
     run.log.record({"step": progress.step, "kind": "validation", "epoch": progress.epoch, **result}, progress)
     _fall_if_due(run, result)

@@ -254,7 +254,7 @@ def _result(run: Run, how_to_go_on: str | None = None) -> TrainingResult:
         best_score=progress.best_score,
         stopped_early=progress.stopped_early,
         use=_use(run),
-        verdict=verdict(run.directory.metrics.records(), run.config, progress, run.plan.max_steps),
+        verdict=verdict(run.directory, run.settings, run.description.purpose, progress, run.plan.max_steps),
         how_to_go_on=how_to_go_on,
     )
 

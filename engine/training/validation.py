@@ -19,7 +19,7 @@ from ...system.errors import Interrupted
 from ...system.reporter import Reporter
 from ..evaluation.loss import force, in_figures, perplexity, set_loss
 from ..evaluation.scores import score
-from ..runs.checkpoint import ModelDescription
+from ..runs.checkpoint import ModelDescription, Purpose
 from ..translator import Translator
 from .build import objective_of
 
@@ -31,6 +31,13 @@ T = TypeVar("T")
 Validator = Callable[[Any, int], dict[str, Any]]
 """From a model and the step that it has come to, to figures."""
 
+IN_WORDS: dict[Purpose, str] = {
+    "translator": "  ppl, perplexity: among how many equally likely pieces the model seems to choose\n"
+    "  BLEU and chrF, of 100: what output and reference share, in words and letters\n"
+    "  exact: how many outputs are the reference itself",
+    "language model": "  perplexity: among how many equally likely pieces the model seems to choose",
+}
+"""What the figures mean, for who sees them for the first time."""
 SAMPLES = 3
 """Sample translations shown at each validation."""
 

@@ -36,6 +36,10 @@ class Beam:
     open. A sentence is also done at its length limit, where a hypothesis can only end. With a size of 1 this is greedy
     search.
 
+    >>> translations = translator.translate(["the cat sees the house."], search=Beam(5, n_best=3))
+    >>> len(translations[0].alternatives)
+    3
+
     Args:
         size: K.
         length_penalty: Alpha, see `length_normaliser`.

@@ -30,6 +30,9 @@ _IDLE_ROWS = 1 / 8
 class Greedy:
     """Extends one hypothesis of each sentence by its likeliest next token until it ends. A `Search`.
 
+    >>> translator.translate(["the cat sees the house."], search=Greedy())[0].text
+    'die Katze sieht das Haus.'
+
     Args:
         length_penalty: Alpha for the reported score; the search itself compares nothing.
         no_repeat_ngram_size: n of the n-grams that stand at most once in an output, see `forbid_repeats`; 0: no limit.

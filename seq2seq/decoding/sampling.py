@@ -16,6 +16,10 @@ from .search import Hypothesis, SearchState, Step, Task, check_length_penalty
 class Sample:
     """Draws each token at random, as likely as the model says. A `Search`.
 
+    >>> once, again = (translator.translate(["a dog."], search=Sample(0.8, seed=7))[0] for _ in range(2))
+    >>> once == again
+    True
+
     Args:
         temperature: Logits are divided by it: below 1 sharper, above 1 flatter.
         top_k: Only the k likeliest tokens; 0 for all.

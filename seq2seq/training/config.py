@@ -72,6 +72,9 @@ class TrainingConfig:
     """Where it is computed; `auto` takes a GPU if there is one."""
     log_every: int = 50
     """Steps between two lines of metrics.jsonl."""
+    tensorboard: bool = False
+    """Whether TensorBoard gets the figures of metrics.jsonl, too: `tensorboard --logdir runs`; needs the extra
+    `tfm[tensorboard]`."""
     validate_every: int = 500
     """Steps between two validations."""
     checkpoint_every: int = 500

@@ -105,6 +105,8 @@ PRINTING = {
     "forced": ["evaluate", "--run", "MODEL", *TEST_SET, "--forced"],
     "check": ["check", "--run", "MODEL"],
     "info": ["info", "--run", "MODEL"],
+    "runs": ["runs", "."],
+    "curves": ["curves", "MODEL"],
     "embed": ["embed", "--run", "ENCODER", "one two"],
     "generate": ["generate", "--run", "TEXT", "--seed", "7", "one"],
     "explain": ["explain", "--run", "MODEL", "one", "--format", "text"],

@@ -293,8 +293,9 @@ def test_info(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("info", "--run", tiny_run)
     assert done.returncode == 0, error_of(done)
     out = done.stdout.decode()
-    for words in ("parameters", "d_model 16", "step 20", "best", "last"):
+    for words in ("parameters", "d_model 16", "step 20: BLEU ", "best", "last", "\nverdict\n"):
         assert words in out
+    assert "\33" not in out
     described = json.loads(tfm("info", "--run", tiny_run, "--json").stdout)
     assert described["model"]["d_model"] == 16
     assert described["training"]["step"] == 20

@@ -75,8 +75,14 @@ def _in_run(folder: Path, name: str) -> tuple[str, Path]:
     return str(folder), folder / "cache" / name
 
 
+def _in_runs(folder: Path, name: str) -> tuple[str, Path]:
+    (folder / "run").mkdir()
+    return str(folder), Path(_in_run(folder / "run", name)[1])
+
+
 READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
     guard.READS_FILE: [lambda folder, name: (str(folder / name), folder / name)],
+    guard.READS_CONFIG: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_FILE_OR_FOLDER: [lambda folder, name: (str(folder / name), folder / name)],
     guard.READS_SPEC: [
         lambda folder, name: (str(folder / name), folder / name),
@@ -84,6 +90,7 @@ READERS: dict[Reads, list[Callable[[Path, str], tuple[str, Path]]]] = {
         lambda folder, name: (f"hf:{folder}", folder / "part" / name),
         _in_folder,
     ],
+    guard.READS_RUNS: [_in_runs],
     guard.READS_TOKENIZER: [_in_folder],
     guard.READS_RUN: [_in_run],
     guard.READS_RUN_OR_ONLY_ONE: [_in_run],
@@ -178,6 +185,15 @@ def test_no_input_is_an_output(tmp_path: Path, command: str, way: Callable[[Path
                     app(line, standalone_mode=False)
                 assert _content(tmp_path) == before
     assert tried or (way in (_symlink, _hard_link) and command in ("tokenize", "export"))
+
+
+def test_what_a_configuration_extends_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_bytes(HELD)
+    (tmp_path / "mine.yaml").write_text("extends: run/config.yaml\n")
+    with pytest.raises(UsageError, match=r"^--run .* would overwrite .*config.yaml, which --config reads"):
+        app(["train", "--config", str(tmp_path / "mine.yaml"), "--run", str(tmp_path / "run")], standalone_mode=False)
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == HELD
 
 
 def test_no_two_outputs_are_one_file(tfm: Tfm, tmp_path: Path, tiny_run: Path) -> None:

@@ -98,8 +98,8 @@ def test_other_commands_name_the_one_that_can(tfm: Tfm, text_run: Path, tiny_run
 
 
 def test_info_says_what_machine_it_is(tfm: Tfm, text_run: Path, tiny_run: Path) -> None:
-    assert "architecture language model (decoder_only)" in tfm("info", "--run", text_run).stdout.decode()
-    assert "architecture translator (encoder_decoder)" in tfm("info", "--run", tiny_run).stdout.decode()
+    assert "architecture  language model (decoder_only)" in tfm("info", "--run", text_run).stdout.decode()
+    assert "architecture  translator (encoder_decoder)" in tfm("info", "--run", tiny_run).stdout.decode()
 
 
 def test_a_stopped_language_model_goes_on(tfm: Tfm, tmp_path: Path, sentences: list[tuple[str, str]]) -> None:

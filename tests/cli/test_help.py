@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of
+from helpers.terminal import typed
 
 from tfm.cli.app import COMMANDS
 from tfm.cli.main import main
@@ -33,6 +34,7 @@ def test_help_names_every_command(installed: Tfm) -> None:
     assert done.returncode == 0
     for command in COMMANDS:
         assert f"  {command} " in done.stdout.decode()
+    assert "..." not in done.stdout.decode().partition("Commands:")[2], "each is said whole"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -216,13 +218,28 @@ def test_a_signal_is_said_whatever_the_command(
         ("--lerning-rate", "training.learning_rate"),
         ("--dropuot", "model.dropout"),
         ("--vocab-size", "tokenizer.vocab_size"),
+        ("--lr", "training.learning_rate"),
+        ("--hidden-size", "model.d_model"),
+        ("--patience", "training.patience"),
     ],
 )
 def test_a_setting_given_as_an_option_is_recognised(installed: Tfm, option: str, setting: str) -> None:
     done = installed("train", option, "1")
     assert done.returncode == 2
-    assert f"Settings are given as --set {setting}=VALUE." in error_of(done)
+    assert (
+        error_of(done)
+        == f"tfm: error: tfm train has no option {option}; instead: --set {setting}=VALUE. See tfm train --help.\n"
+    )
     assert "--set" not in error_of(installed("train", "--completely-unlike-anything", "1"))
+    assert "--set" not in error_of(installed("translate", option, "1"))
+
+
+def test_colours_are_for_terminals(tiny_run: Path, tmp_path: Path) -> None:
+    coloured = typed(["info", "--run", "nowhere"], tmp_path, b"", {"TERM": "xterm"})
+    assert coloured.startswith("\33[31mtfm: error:\33[0m there is no run nowhere")
+    assert typed(["info", "--run", "nowhere"], tmp_path, b"", {"TERM": "dumb"}).startswith("tfm: error: there is no")
+    plain = typed(["info", "--run", tiny_run], tmp_path, b"", {"TERM": "xterm", "NO_COLOR": "1"})
+    assert "\33[3" not in plain and "⠤" in plain, "the curve is drawn, without colour"
 
 
 def test_where_memory_is_not_enough_the_process_ends_without_what_libraries_do_then(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ COMMANDS: dict[str, list[str]] = {
     "check": ["--run", "tiny", "--src", "dev.en", "--tgt", "dev.de"],
     "explain": ["--run", "tiny", "one two", "--format", "text"],
     "info": ["--run", "tiny", "--json"],
+    "runs": ["."],
+    "curves": ["tiny", "--output", "curves.png"],
     "export": ["--run", "tiny", "--output", "made", "--check", "0"],
     "presets": ["multi30k"],
 }

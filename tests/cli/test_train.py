@@ -117,6 +117,23 @@ def test_a_first_start_that_failed_leaves_the_directory_free_and_is_no_run(tfm: 
     assert tfm("info").returncode == 0
 
 
+def test_a_run_goes_by_its_name_in_runs_where_only_that_is_there(tfm: Tfm, corpus: Path) -> None:
+    assert tfm("train", *FILES, "--run", "runs/r", "--max-steps", 4, *TINY_FLAGS).returncode == 0
+    assert tfm("train", "--run", "r", "--max-steps", 7).returncode == 0
+    assert weights(corpus / "runs" / "r", 7)
+    assert tfm("translate", "--run", "r", "one").returncode == 0
+    other = tfm("train", *FILES, "--run", "new", "--init-from", "r", "--max-steps", 2)
+    assert other.returncode == 0, error_of(other)
+    assert not (corpus / "r").exists() and (corpus / "new").exists()
+    itself = tfm("train", *FILES, "--run", "runs/r", "--init-from", "r", "--max-steps", 7, *TINY_FLAGS)
+    assert (itself.returncode, "which --init-from reads" in error_of(itself)) == (2, True)
+    held = corpus / "runs" / "r" / "metrics.jsonl"
+    lost = tfm("translate", "--run", "r", "--output", held, "one")
+    assert (lost.returncode, "which --run reads" in error_of(lost)) == (2, True)
+    (corpus / "r").mkdir()
+    assert "no valid checkpoint in r" in error_of(tfm("translate", "--run", "r", "one"))
+
+
 def test_run_alone_continues_with_the_settings_it_was_made_with(tfm: Tfm, corpus: Path) -> None:
     assert tfm("train", *FILES, "--run", "r", "--max-steps", 4, *TINY_FLAGS).returncode == 0
     done = tfm("train", "--run", "r", "--max-steps", 7)

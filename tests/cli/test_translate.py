@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.command import TFM, Tfm, error_of, write_lines
+from helpers.command import TFM, Tfm, error_of, run_command, write_lines
+from helpers.terminal import typed
 
 from tfm.cli.translations import work_of
 
@@ -391,6 +392,16 @@ def test_a_terminal_gets_a_prompt(tiny_run: Path) -> None:
     assert b"Ctrl-D ends" in err
     assert err.count(b"> ") == 2
     assert out.count(b"\n") == 1
+
+
+def test_a_terminal_edits_lines_and_remembers_them(tiny_run: Path, tmp_path: Path) -> None:
+    """Arrow left, then a letter in the midst; arrow up brings the line back."""
+    keys = b"one to\x1b[Dw\r" + b"\x1b[A three\r" + b"\x04"
+    shown = typed(["translate", "--run", tiny_run, "--beam-size", "1"], tmp_path, keys, {"TERM": "xterm"}, after="> ")
+    alone = run_command("translate", "--run", tiny_run, "--beam-size", "1", "one two", "one two three", cwd=tmp_path)
+    for line in alone.stdout.decode().splitlines():
+        assert line in shown.splitlines()
+    assert "\33[A" not in shown and shown.endswith("\n")
 
 
 def test_a_full_disk_is_told(tfm: Tfm, tiny_run: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.configs import load_config, merge, parse_config, preset_names, render_config
-from tfm.configs.loader import RunConfig, parse_assignment
+from tfm.configs.loader import RunConfig, config_files, parse_assignment
+from tfm.engine.runs.directory import RunDirectory
 from tfm.system.errors import UsageError
 
 SECTIONS: dict[str, list[str]] = {
@@ -395,6 +396,38 @@ def test_assignments_are_judged_with_the_settings_they_change() -> None:
 
 
 # Merging and rendering
+
+
+def test_a_file_extends_a_preset_or_another_file(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("extends: multi30k\nmodel: {d_ff: 99}\ntraining: {warmup_steps: 7}\n")
+    (tmp_path / "mine.yaml").write_text("model:\n  dropout: 0.25\nextends: base.yaml\n")
+    expected = merge(load_config("multi30k"), {"model": {"d_ff": 99, "dropout": 0.25}, "training": {"warmup_steps": 7}})
+    assert load_config(str(tmp_path / "mine.yaml")) == expected
+    own = load_config(str(tmp_path / "mine.yaml"), presets=False)
+    assert own == {"model": {"d_ff": 99, "dropout": 0.25}, "training": {"warmup_steps": 7}}
+    assert config_files(str(tmp_path / "mine.yaml")) == [tmp_path / "mine.yaml", tmp_path / "base.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("extends: pair", "my.yaml: extends: there is no preset"),
+        ("extends: [pairs]", "my.yaml: extends names one preset or one YAML file, but is ['pairs']"),
+        ("extends: my.yaml", "my.yaml: extends my.yaml, which extends it in turn"),
+        ("extends: ../{folder}/my.yaml", "which extends it in turn"),
+        ("extends: nowhere.yaml", "nowhere.yaml"),
+        ("extends: pairs\nmodel: {d_mode: 3}", "my.yaml:2: unknown key 'model.d_mode'"),
+    ],
+)
+def test_what_cannot_be_extended(complaint: Complaint, tmp_path: Path, content: str, message: str) -> None:
+    assert message in complaint(content.replace("{folder}", tmp_path.name))
+
+
+def test_the_file_of_a_run_extends_nothing(tmp_path: Path) -> None:
+    """It may be a stranger's."""
+    (tmp_path / "config.yaml").write_text("extends: toy\n")
+    with pytest.raises(UsageError, match="unknown key 'extends'"):
+        RunDirectory(tmp_path).settings()
 
 
 def test_merge() -> None:

@@ -134,10 +134,10 @@ def train_tiny(configure: Configure) -> TrainTiny:
 def quick_picture() -> Iterator[None]:
     """A stand-in for the learning curve: hundreds of trainings would each draw for half a second.
 
-    `test_curve` draws it, and so does each training of the installed command.
+    `test_curves` draws it, and so does each training of the installed command.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfm.engine.runs.log.learning_curve", lambda records, config: b"a picture")
+        patch.setattr("tfm.engine.runs.log.picture", lambda drawn: b"a picture")
         yield
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from helpers.tiny_run import TrainTiny
 
+from tfm.engine.runs.curves import Panel
+
 
 @pytest.mark.parametrize(("between", "drawn"), [(1e9, 1), (0.0, 3)])
 def test_the_curve_is_drawn_now_and_then_and_at_the_end(
@@ -13,12 +15,12 @@ def test_the_curve_is_drawn_now_and_then_and_at_the_end(
     """There are three validations, the last one at the end."""
     curves: list[bytes] = []
 
-    def draw(records: list[object], config: object) -> bytes:
-        curves.append(b"of %d records" % len(records))
+    def draw(drawn: list[Panel]) -> bytes:
+        curves.append(b"of %d points" % sum(len(curve.steps) for curve in drawn[0].curves))
         return curves[-1]
 
-    monkeypatch.setattr("tfm.engine.runs.log.learning_curve", draw)
+    monkeypatch.setattr("tfm.engine.runs.log.picture", draw)
     monkeypatch.setattr("tfm.engine.runs.log._BETWEEN_CURVES", between)
     train_tiny(tmp_path / "run")
     assert len(curves) == drawn
-    assert (tmp_path / "run" / "learning_curve.png").read_bytes() == curves[-1] == b"of 11 records"
+    assert (tmp_path / "run" / "learning_curve.png").read_bytes() == curves[-1] == b"of 11 points"

@@ -1,0 +1,34 @@
+"""Events for TensorBoard: the figures of metrics.jsonl, also after a run was stopped; one line where it is missing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.command import TINY_FLAGS, error_of, records, run_command
+
+from tfm.engine.runs.tensorboard import Events
+from tfm.system.errors import EnvironmentFault
+
+ACCUMULATOR = "tensorboard.backend.event_processing.event_accumulator"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_figures_of_a_run_that_was_continued(tmp_path: Path, corpus: dict[str, list[str]]) -> None:
+    accumulator = pytest.importorskip(ACCUMULATOR)
+    files = [word for key, (name, *_) in corpus.items() for word in (f"--{key.replace('_', '-')}", name)]
+    flags = [*files, "--run", "r", *TINY_FLAGS, "--set", "training.tensorboard=true", "--set", "training.ranks=1"]
+    for steps in (10, 20):
+        done = run_command("train", *flags, "--max-steps", steps, cwd=tmp_path)
+        assert done.returncode == 0, error_of(done)
+    events = accumulator.EventAccumulator(str(tmp_path / "r" / "tensorboard")).Reload()
+    logged = records(tmp_path / "r" / "metrics.jsonl")
+    for kind, name in (("train", "loss"), ("validation", "bleu"), ("train", "lr")):
+        expected = [(one["step"], one[name]) for one in logged if one["kind"] == kind]
+        found = [(event.step, event.value) for event in events.Scalars(f"{kind}/{name}")]
+        assert found == [(step, pytest.approx(value, rel=1e-5)) for step, value in expected]
+
+
+def test_without_tensorboard_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", None)
+    with pytest.raises(EnvironmentFault, match=r"pip install 'tfm\[tensorboard\]'"):
+        Events(tmp_path)
