@@ -1,9 +1,9 @@
 """CTranslate2 behind a translator: an export searches as its run does.
 
-Greedy search and beam search are CTranslate2's own, by the same rules but for what `export.parity` says: it ends a
-beam search as soon as as many hypotheses as the beam has have ended. Three things are made equal here. Hypotheses are
-ranked by our length penalty. An output that comes to its longest length gets its end in place of its last piece. A
-prefix counts in a log-probability, and a limit on repetitions does not.
+Greedy search and beam search are CTranslate2's own, by the same rules but for what `export.parity` says: its beam
+search ends once as many hypotheses have ended as the beam has. Three things are made equal here. Hypotheses are ranked
+by our length penalty. An output that comes to its longest length gets its end in place of its last piece. A prefix
+counts in a log-probability, and a limit on repetitions does not.
 
 Every other search (samples, terms and placeholders that must be written) is our own. It asks CTranslate2 for the logits
 of the next piece, which computes the whole output so far anew: that takes long, and few lines need it.
