@@ -61,7 +61,8 @@ def _rounded(shares: list[list[list[float]]]) -> list[list[list[float]]]:
 
 @contextmanager
 def attention_file(path: Path, translator: "Translator") -> Iterator[AttentionFile]:
-    """The file to write attention to."""
+    """The file to write attention to; UsageError for an export, which has none to show."""
+    _ = translator.model
     pictures = pictures_of(path)
     make_directory(pictures)
     with OutputFile(path) as stream:

@@ -160,6 +160,8 @@ def differences_in_numbers(source: str, translation: str) -> tuple[list[str], li
     are only divided in another way, as dates are, do not count.
     """
     spelt = _NUMBER.findall(source), _NUMBER.findall(translation)
+    if not any(spelt):  # as most texts
+        return [], []
     src, tgt = (Counter(map(_normal, side)) for side in spelt)
     lost = _surplus(spelt[0], _without_words(src - tgt, translation))
     added = _surplus(spelt[1], _without_words(tgt - src, source))

@@ -222,6 +222,8 @@ def in_short(values: Sequence[str], between: str, most: int = 5, longest: int = 
 def differences(source: str, translation: str, kinds: Collection[str] = KINDS) -> Differences:
     """Compares the placeholders of two texts, of these kinds; their order is free."""
     wanted, there = Counter(placeholders(source, kinds)), Counter(placeholders(translation, kinds))
+    if not (wanted or there):  # as most texts
+        return NO_DIFFERENCES
     glued = Counter(_touching(translation, kinds)) - Counter(_touching(source, kinds))
     return Differences(
         tuple((wanted - there).elements()),

@@ -79,8 +79,10 @@ def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
 
     They are found as terms are: as whole words, without another ending, and none inside another.
     """
+    if not wanted:  # as most texts
+        return ()
     keys = {folded(clean(term)) for term in wanted}
-    found = find_terms(clean(translation), lambda part: folded(part) in keys, max(map(len, keys), default=0))
+    found = find_terms(clean(translation), lambda part: folded(part) in keys, max(map(len, keys)))
     there = Counter(map(folded, found))
     lacking: list[str] = []
     for term in wanted:

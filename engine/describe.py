@@ -16,6 +16,7 @@ from .training.setup import describe_setup
 
 def describe_run(run: RunDirectory) -> dict[str, Any]:
     """Model, vocabulary, checkpoints and scores of a run; ModelError if no checkpoint in it is sound."""
+    run.refuse_export()
     checkpoints = {path: run.examine(path) for path in run.checkpoints()}
     sound = [path for path, reason in checkpoints.items() if not reason]
     if not sound:

@@ -96,6 +96,9 @@ def _of_config(name: str) -> Iterator[Place]:
 
 def _of_run(path: Path | str) -> Iterator[Place]:
     run = _run(path)
+    if run.is_export:
+        yield Place(run.path, EVERYTHING)
+        return
     yield from (Place(file) for file in (run.path, *run.files))
     yield from (Place(folder, EVERYTHING) for folder in run.folders)
 

@@ -3,32 +3,34 @@
 A text becomes a `Job`: cleaned, with symbols for its placeholders, cut into parts that the model can read. Its parts
 are searched for freely. Those whose output lacks a term of the glossary, lacks a placeholder or repeats itself are
 searched for once more, and the second output has to be better. This is the one way to a translation: validation,
-evaluation, documents and the comparison with an export take it.
+evaluation, documents and the comparison with an export take it. What searches is a `searcher`: the model of a run here,
+or CTranslate2 with an export.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
-from torch import Tensor
 
 from ..data.cleaning import clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.placeholders import SYMBOLS, has_words
 from ..data.sentences import check_texts, split_text
-from ..data.tokenizer import BOS_ID, EOS_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer
+from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
-from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.greedy import Greedy
-from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
-from ..seq2seq.model.masks import pad
-from ..system.errors import DataError
+from ..seq2seq.decoding.search import Search
+from ..system.errors import DataError, UsageError
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
+from .runs.directory import RunDirectory
+from .runs.exported import read_export
 from .runs.load import FromRun, TrainedRun, say_nothing
+from .searcher import ModelSearcher, Searcher
 from .translation import Job, Part, Translation
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ..seq2seq.decoding.phrases import Phrase
     from ..seq2seq.model.decoder_only import DecoderOnly
     from ..seq2seq.model.encoder_decoder import Transformer
+    from .exported_searcher import ExportedSearcher
     from .spelling import Speller
 
 MAX_BATCH_TOKENS = 12_000
@@ -53,6 +56,7 @@ class Translator(FromRun):
     'die Katze sieht das Haus.'
 
     Args:
+        model: The model of a run, or what searches with its export.
         decoding: Defaults of the search.
         warn: Receives a sentence when a text had to be cut inside a sentence.
     """
@@ -61,21 +65,59 @@ class Translator(FromRun):
 
     def __init__(
         self,
-        model: "Transformer | DecoderOnly",
+        model: "Transformer | DecoderOnly | ExportedSearcher",
         tokenizer: Tokenizer,
         decoding: DecodingConfig | None = None,
         facts: CorpusFacts | None = None,
         *,
         warn: Callable[[str], None] = say_nothing,
     ) -> None:
-        self.model = model
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
         self.facts = facts or CorpusFacts()
         self.warn = warn
-        self.device = next(model.parameters()).device
-        self._model = arrange(model, tokenizer.tgt.forbidden_ids())
-        self._max_source = model.config.max_seq_len - 1  # eos takes one place
+        forbidden = tokenizer.tgt.forbidden_ids()
+        self.searcher: Searcher = ModelSearcher(model, forbidden) if isinstance(model, torch.nn.Module) else model
+        self.max_seq_len = self.searcher.max_seq_len
+        self._max_source = self.max_seq_len - 1  # eos takes one place
+
+    @property
+    def model(self) -> "Transformer | DecoderOnly":
+        """The model itself; UsageError for an export, which names its run."""
+        return self.searcher.model
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.searcher.device
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "best",
+        device: str = "auto",
+        warn: Callable[[str], None] = say_nothing,
+    ) -> Self:
+        """Loads a run, or what `tfm export` made of one for CTranslate2, which then searches; see `FromRun.load`.
+
+        Raises:
+            EnvironmentFault: It is an export, and CTranslate2 is missing or cannot use it on this machine.
+            ModelError, UsageError: As of `FromRun.load`.
+        """
+        directory = RunDirectory(run)
+        if not directory.is_export:
+            return super().load(run, checkpoint=checkpoint, device=device, warn=warn)
+        from .exported_searcher import ExportedSearcher
+
+        if checkpoint != "best":
+            raise UsageError(f"{run} is an export of one checkpoint; leave --checkpoint {checkpoint} out")
+        stored = read_export(directory.path)
+        decoding, facts = stored.description.decoding_config(), stored.description.corpus_facts()
+        found = cls(ExportedSearcher(stored, device), stored.tokenizer, decoding, facts, warn=warn)
+        found.checkpoint = stored.directory
+        return found
 
     @classmethod
     def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Translator":
@@ -189,7 +231,7 @@ class Translator(FromRun):
 
     def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: "Sequence[Phrase]" = ()) -> int:
         """Most pieces of an output, eos included: a prefix, phrases and eos always have room."""
-        longest = self.model.config.max_seq_len
+        longest = self.max_seq_len
         limit = self.decoding.max_decode_len(len(source), longest)
         return max(min(limit + sum(phrase.longest for phrase in phrases), longest), len(prefix) + 1)
 
@@ -247,29 +289,9 @@ class Translator(FromRun):
             total = sum(len(part.ids) + 1 for part in parts) * search.rows
             most = min(max(-(-total // (2 * torch.get_num_threads())), _MIN_BATCH_TOKENS), MAX_BATCH_TOKENS)
         batches = by_length([len(part.ids) for part in parts], most // search.rows)
-        found = in_batches(self.device, partial(self._search, search), parts, batches)
+        found = in_batches(self.device, partial(self.searcher.search, search), parts, batches)
         for part, hypotheses in zip(parts, found, strict=True):
             part.found = hypotheses
-
-    @torch.inference_mode()
-    def _search(self, search: Search, batch: Sequence[Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
-        """Runs one search over parts of similar length; for each part its hypotheses, best first."""
-        src = pad([[*part.ids, EOS_ID] for part in batch]).to(self.device)
-        task = Task(
-            max_lengths=[part.max_length for part in batch],
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            prefixes=[part.prefix for part in batch],
-            phrases=[part.phrases for part in batch],
-            keys=[part.key for part in batch],
-            device=self.device,
-        )
-
-        def step(last: Tensor, position: int, state: SearchState) -> Tensor:
-            check()
-            return self._model(last, position, state)
-
-        return search(step, self._model.encode(src), task)
 
     def _constrained(self, search: Search) -> "ConstrainedBeam":
         """A search like another one for outputs that must contain something."""
@@ -284,7 +306,7 @@ class Translator(FromRun):
     def _terms(self, terms: list[str]) -> "tuple[Phrase, ...]":
         """What terms become; nothing where that is longer than the model writes."""
         phrases = tuple(filter(None, map(self._speller.term, terms)))
-        return phrases if sum(one.longest for one in phrases) < self.model.config.max_seq_len // 2 else ()
+        return phrases if sum(one.longest for one in phrases) < self.max_seq_len // 2 else ()
 
     def _encode_prefixes(self, prefixes: Sequence[str] | str | None, count: int) -> list[list[int]]:
         """Target pieces of what each translation begins with."""
@@ -299,7 +321,7 @@ class Translator(FromRun):
 
     def _encode_prefix(self, prefix: str) -> list[int]:
         ids = self.tokenizer.tgt.encode(prefix)
-        name, longest = f"the prefix {_shortened(prefix)!r}", self.model.config.max_seq_len - 1  # eos takes one place
+        name, longest = f"the prefix {_shortened(prefix)!r}", self.max_seq_len - 1  # eos takes one place
         if len(ids) > longest:
             raise DataError(f"{name} has {len(ids)} pieces, but this model writes at most {longest}; shorten it")
         if UNK_ID in ids:

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...data.batching import training_rows
+from ...data.tokenizer import UNK_ID
 from ...seq2seq.out_of_memory import in_halves
 from ...seq2seq.training.batch import Batch
 from ..translator import Translator
@@ -92,28 +91,26 @@ def force(
     *,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> list[ForcedScore | None]:
-    """The forced score of each pair; None where one of its sides is longer than the model reads.
+    """The forced score of each pair; None where one of its sides is longer than the model reads, or an export cannot
+    write it.
 
     `on_done` hears the number of pairs scored so far.
     """
-    tokenizer, limit = translator.tokenizer, translator.model.config.max_seq_len - 1  # eos takes one place
+    tokenizer, limit = translator.tokenizer, translator.max_seq_len - 1  # eos takes one place
     masked = [tokenizer.mask_pair(src, tgt) for src, tgt in zip(sources, targets, strict=True)]
     pairs = [(tokenizer.src.encode(src), tokenizer.tgt.encode(tgt)) for src, tgt in masked]
     fitting = [row for row, pair in enumerate(pairs) if max(map(len, pair)) <= limit]
+    if not translator.searcher.scores_unknown:
+        fitting = [row for row in fitting if UNK_ID not in pairs[row][1]]
     fitting.sort(key=lambda row: len(pairs[row][1]))
     found: list[ForcedScore | None] = [None] * len(pairs)
     for start in range(0, len(fitting), _BATCH):
         rows = fitting[start : start + _BATCH]
         batch = [pairs[row] for row in rows]
-        for row, log_prob in zip(rows, in_halves(partial(_log_probs, translator), batch), strict=True):
+        for row, log_prob in zip(rows, in_halves(translator.searcher.log_probs, batch), strict=True):
             found[row] = ForcedScore(log_prob, len(pairs[row][1]) + 1)
         on_done(start + len(rows))
     return found
-
-
-def _log_probs(translator: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-    batch = Batch.of(training_rows(pairs), device=translator.device)
-    return pair_log_probs(translator.model, batch).tolist()
 
 
 def set_loss(scores: Sequence[ForcedScore | None]) -> SetLoss:

@@ -56,7 +56,11 @@ def read_test_set(
         DataError: They cannot be read, or no entry is left.
     """
     directory = None if run is None else RunDirectory(run)
-    config = directory.configuration().data if directory is not None and directory.has_begun else DataConfig()
+    config = DataConfig()
+    if directory is not None and directory.has_begun:
+        config = directory.configuration().data
+    elif directory is not None:  # an export, say
+        config = replace(config, **dict(zip(("src_language", "tgt_language"), directory.languages, strict=True)))
     config = replace(config, **{"encoding": "", **sides})
     if data and not (src or tgt):
         corpus = whole(join_corpora([open_spec(spec, config, "test") for spec in data]), config)

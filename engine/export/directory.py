@@ -3,10 +3,9 @@
 model.bin, config.json, *_vocabulary.json    what `ctranslate2.Translator` loads
 tokenizer/                                   the run's SentencePiece models
 README.md                                    the lines of Python that translate with it
-export.json                                  where it comes from; marks the directory as ours to replace
+model.json, manifest.json, export.json       with which the directory is a run for tfm, see `runs.exported`
 """
 
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ from typing import Any
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...system.errors import EnvironmentFault, ModelError, UsageError
-from ...system.files import json_bytes, staged_directory, write_file
+from ...system.files import staged_directory, write_file
 from ..exportable import why_not_exportable
-from ..runs.checkpoint import ModelDescription, StoredModel
+from ..runs.checkpoint import StoredModel, read_file
 from ..runs.directory import RunDirectory
+from ..runs.exported import MARK, Origin, seal
 from ..runs.weights import restore_model
-
-FORMAT_VERSION = 1
-_MARK = "export.json"
 
 
 def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, quantization: str = "float32") -> None:
@@ -43,7 +40,7 @@ def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, q
     from .specification import specify
 
     empty = output.is_dir() and not any(output.iterdir())
-    if (output.exists() or output.is_symlink()) and not empty and not (output / _MARK).is_file():
+    if (output.exists() or output.is_symlink()) and not empty and not (output / MARK).is_file():
         raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
     description, model = stored.description, restore_model(stored)
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, stored.checkpoint)
@@ -56,7 +53,8 @@ def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, q
         tokenizer.save(staged / "tokenizer")
         text = render_readme(description, tokenizer, quantization=quantization)
         write_file(staged / "README.md", text.encode())
-        write_file(staged / _MARK, json_bytes(_origin(description, stored.checkpoint, quantization)))
+        origin = Origin(metadata.version("tfm"), str(stored.checkpoint), quantization)
+        seal(staged, origin, read_file(stored.checkpoint, "model.json"))
 
 
 def _write_model(spec: Any, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
@@ -72,15 +70,3 @@ def _write_model(spec: Any, tokenizer: Tokenizer, directory: Path, quantization:
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(directory))
-
-
-def _origin(description: ModelDescription, checkpoint: Path, quantization: str) -> dict[str, object]:
-    return {
-        "format": FORMAT_VERSION,
-        "tfm_version": metadata.version("tfm"),
-        "checkpoint": str(checkpoint),
-        "quantization": quantization,
-        "tokenizer_sha256": description.tokenizer_sha256,
-        "model": asdict(description.model_config()),
-        "decoding": description.decoding,
-    }

@@ -176,7 +176,7 @@ def compare(
         pairs: Sentences and their references; those that do not fit the model whole, or have no letters, are left out.
         on_done: Hears how many translations have been compared so far, of `len(pairs)` for each of `searches`.
     """
-    tokenizer, decoding, max_seq_len = translator.tokenizer, translator.decoding, translator.model.config.max_seq_len
+    tokenizer, decoding, max_seq_len = translator.tokenizer, translator.decoding, translator.max_seq_len
     texts, references, masked, sources = list[str](), list[list[str]](), list[Masked](), list[list[str]]()
     for src, tgt in filter(lambda pair: translator.is_searched(pair[0]), pairs):
         mask = tokenizer.mask(src)  # CTranslate2 knows no placeholders, only their symbols

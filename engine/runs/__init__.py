@@ -2,6 +2,7 @@
 
 directory    a run directory, and the answer to every question about it
 checkpoint   the files of a checkpoint: complete or absent, each with its hash; where training stood
+exported     what tfm export made of a run for CTranslate2, which translates as the run does
 weights      their tensors, to models and back
 load         a run that is to be used: model and tokenizer; what translator, generator and embedder share
 find         the run that a command means

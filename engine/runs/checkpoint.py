@@ -39,8 +39,16 @@ MAX_TENSORS_BYTES = 20_000_000_000
 """Largest file of tensors."""
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
 _VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
-_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY)
-_MOST_BYTES = {".safetensors": MAX_TENSORS_BYTES, ".model": MAX_VOCABULARY_BYTES, ".json": MAX_JSON_BYTES}
+EXPORTED = ("model.bin", "config.json", "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
+"""The files of CTranslate2 in an export, which has a manifest, too."""
+_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY, *EXPORTED)
+_MOST_BYTES = {
+    **dict.fromkeys((".safetensors", ".bin"), MAX_TENSORS_BYTES),
+    ".model": MAX_VOCABULARY_BYTES,
+    ".json": MAX_JSON_BYTES,
+    **dict.fromkeys(EXPORTED[2:], 4 * MAX_VOCABULARY_BYTES),
+}
+"""By the name of a file, or by its suffix."""
 _MOST_PIECES = 10_000_000
 """Of a vocabulary."""
 _STEP_NAME = re.compile(r"step-(\d{6,})")
@@ -115,21 +123,32 @@ class ModelDescription:
 
 def write_files(target: Path, contents: Mapping[str, bytes]) -> None:
     """Writes the files of a checkpoint and their manifest; EnvironmentFault if they do not read back as written."""
-    manifest = {name: {"sha256": sha256_bytes(content), "size": len(content)} for name, content in contents.items()}
     with staged_directory(target) as staged:
         for name, content in contents.items():
             write_file(staged / name, content)
-        write_file(staged / "manifest.json", json_bytes({"format": FORMAT_VERSION, "files": manifest}))
+        write_manifest(staged, {name: (sha256_bytes(content), len(content)) for name, content in contents.items()})
     if reason := damage(target):
         raise EnvironmentFault(f"{target} does not read back as written ({reason}); is the disk failing?")
 
 
+def write_manifest(directory: Path, files: Mapping[str, tuple[str, int]]) -> None:
+    """Writes which files a directory holds: of each its sha256 and its size."""
+    entries = {name: {"sha256": sha256, "size": size} for name, (sha256, size) in files.items()}
+    write_file(directory / "manifest.json", json_bytes({"format": FORMAT_VERSION, "files": entries}))
+
+
+def files_of(directory: Path) -> list[str]:
+    """The files that a manifest lists; ModelError if it is damaged."""
+    return list(_manifest(directory))
+
+
 def read_file(directory: Path, name: str) -> bytes:
-    """One file of a checkpoint; ModelError if it is missing, a link, damaged, or not listed in the manifest."""
+    """One file of a checkpoint or an export; ModelError if it is missing, a link, damaged, or not in the manifest."""
     path, entry = directory / name, _manifest(directory).get(name)
     if entry is None:
         raise ModelError(f"{directory / 'manifest.json'} does not list {name}")
-    content = read_plain(path, min(_MOST_BYTES[path.suffix], entry["size"]))  # no more than that need be read
+    most = _MOST_BYTES.get(name) or _MOST_BYTES[path.suffix]
+    content = read_plain(path, min(most, entry["size"]))  # no more than that need be read
     if len(content) != entry["size"] or sha256_bytes(content) != entry["sha256"]:
         raise ModelError(f"{path} is damaged (its sha256 is not the one in manifest.json)")
     return content

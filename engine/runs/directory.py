@@ -37,6 +37,7 @@ from .checkpoint import (
     read_saved,
     read_state,
 )
+from .exported import is_export, read_origin
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
@@ -157,6 +158,19 @@ class RunDirectory:
         return self.config.exists()
 
     @property
+    def is_export(self) -> bool:
+        """Whether it is what `tfm export` made of a run for CTranslate2: it translates, and that is all."""
+        return is_export(self.path)
+
+    def refuse_export(self) -> None:
+        """A ModelError that names the run if this is an export."""
+        if self.is_export:
+            raise ModelError(
+                f"{self} is an export, with which tfm translate, evaluate and serve translate; for this take the run it"
+                f" was made of: {read_origin(self.path).run}"
+            )
+
+    @property
     def has_come_to_a_checkpoint(self) -> bool:
         """Whether there is something to lose. Until then a start with other settings may take the directory over."""
         return self.has_begun and bool(self.checkpoints())
@@ -188,10 +202,10 @@ class RunDirectory:
 
     @property
     def languages(self) -> "Languages":
-        """The languages of its pairs, as far as they are known: a checkpoint says so."""
-        for checkpoint in reversed(self.checkpoints()):
+        """The languages of its pairs, as far as they are known: a checkpoint or an export says so."""
+        for described in [self.path] if self.is_export else reversed(self.checkpoints()):
             with suppress(ModelError):  # a damaged one is said to be so by who uses it
-                description = read_description(checkpoint)
+                description = read_description(described)
                 return description.src_language, description.tgt_language
         return "", ""
 
@@ -312,6 +326,7 @@ class RunDirectory:
         """
         if not self.path.is_dir():
             raise ModelError(f"there is no run {self}; train one with tfm train --run {self.quoted}")
+        self.refuse_export()
         if which not in ("best", "last"):
             return read_model(self._checkpoint_of_step(which))
         problems: dict[Path, str] = {}

@@ -147,3 +147,53 @@ def test_what_cannot_be_exported_is_said_before_training_and_after(tfm: Tfm, odd
 
 def test_what_can_is_said_by_info_alone(tfm: Tfm, tiny_run: Path) -> None:
     assert json.loads(tfm("info", "--run", tiny_run, "--json").stdout)["export"] == "ctranslate2"
+
+
+@pytest.fixture(scope="module")
+def exported(forked: Tfm, tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny run for CTranslate2."""
+    made = tmp_path_factory.mktemp("exports") / "tiny.ct2"
+    done = forked("export", "--run", tiny_run, "--output", made, "--check", 0, cwd=made.parent)
+    assert done.returncode == 0, error_of(done)
+    return made
+
+
+def test_an_export_is_a_run_to_translate_and_evaluate_with(
+    tfm: Tfm, tiny_run: Path, exported: Path, sentences: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    lines = [*(src for src, _ in sentences[:30]), "", "12 %", "one %s two"]
+    write_lines(tmp_path / "lines.txt", lines)
+    write_lines(tmp_path / "table.csv", ["source,target", *(f'"{line}",' for line in lines)])
+    write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in sentences[:30]])
+    outputs: list[list[bytes]] = []
+    for number, run in enumerate((tiny_run, exported)):
+        flags = ("--run", run, "--beam-size", 1)
+        names = [f"{number}.txt", f"{number}.csv"]
+        for name, source in zip(names, ("lines.txt", "table.csv"), strict=True):
+            done = tfm("translate", *flags, "--input", source, "--output", name)
+            assert done.returncode == 0, error_of(done)
+        told = json.loads(tfm("evaluate", *flags, "--data", "pairs.tsv", "--json").stdout)
+        piped = tfm("translate", *flags, "--prefix", "eins", stdin=(tmp_path / "lines.txt").read_bytes()).stdout
+        files = [(tmp_path / name).read_bytes() for name in names]
+        outputs.append([*files, piped, json.dumps(told["scores"]).encode()])
+    assert outputs[0] == outputs[1]
+    assert outputs[1][0].count(b"\n") == len(lines)
+
+
+def test_what_an_export_cannot_do_names_the_run(tfm: Tfm, tiny_run: Path, exported: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "pairs.tsv", ["one\teins"])
+    for *command, code in [
+        ("translate", "one two", "--attention", "a.jsonl", 2),
+        ("explain", "one two", "--format", "text", 4),
+        ("info", 4),
+        ("check", "--data", "pairs.tsv", 4),
+        ("generate", "one", 4),
+        ("export", "--output", "again.ct2", 4),
+    ]:
+        done = tfm(command[0], "--run", exported, *command[1:])
+        assert done.returncode == code, error_of(done)
+        assert error_of(done).splitlines()[-1].endswith(f"take the run it was made of: {tiny_run}")
+    done = tfm("translate", "--run", exported, "--input", "pairs.tsv", "--output", exported / "model.bin")
+    assert done.returncode == 2 and "would overwrite" in error_of(done)
+    done = tfm("translate", "--run", exported, "--checkpoint", "20", "one")
+    assert done.returncode == 2 and "an export of one checkpoint" in error_of(done)

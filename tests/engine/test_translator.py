@@ -21,6 +21,7 @@ from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
 from tfm.engine import translator as translator_module
+from tfm.engine.searcher import ModelSearcher
 from tfm.engine.translation import Part
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.search import Hypothesis, Search, SearchState, Step, Task
@@ -497,15 +498,15 @@ def test_only_a_cpu_is_shared_among_threads(
     """Several Python threads on MPS end the process; on CUDA they launch more and smaller work."""
     threads: list[threading.Thread] = []
 
-    def search(self: Translator, search: Search, batch: list[Any], check: object) -> list[list[Hypothesis]]:
+    def search(self: ModelSearcher, search: Search, batch: list[Any], check: object) -> list[list[Hypothesis]]:
         threads.append(threading.current_thread())
         return [[Hypothesis([EOS_ID], 0.0, 0.0)] for _ in batch]
 
-    monkeypatch.setattr(Translator, "_search", search)
+    monkeypatch.setattr(ModelSearcher, "search", search)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     translator = Translator(model, tokenizer)
-    translator.device = torch.device(device)
+    translator.searcher.device = torch.device(device)  # pyright: ignore[reportAttributeAccessIssue]
     assert len(translator.translate(["the cat sees the house."] * 400, beam_size=1)) == 400
     assert len(threads) == batches
     assert all(thread is threading.main_thread() for thread in threads) != shared

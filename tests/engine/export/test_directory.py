@@ -16,6 +16,7 @@ from tfm.engine.export import directory as export_directory
 from tfm.engine.export import readme as export_readme
 from tfm.engine.export.directory import export_checkpoint
 from tfm.engine.export.parity import as_ctranslate2
+from tfm.engine.runs.checkpoint import read_description
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.translator import Translator
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -41,7 +42,15 @@ def separate_run(trained_run: Callable[..., Path]) -> Path:
 def test_what_an_export_holds(run_directory: Path, tmp_path: Path) -> None:
     output = export(run_directory, tmp_path / "made" / "export")
     assert files(output) == {
-        *("model.bin", "config.json", "shared_vocabulary.json", "README.md", "export.json"),
+        *(
+            "model.bin",
+            "config.json",
+            "shared_vocabulary.json",
+            "README.md",
+            "export.json",
+            "model.json",
+            "manifest.json",
+        ),
         *("tokenizer/tokenizer.model", "tokenizer/tokenizer.vocab", "tokenizer/tokenizer.json"),
     }
     assert list(output.parent.iterdir()) == [output]
@@ -52,7 +61,7 @@ def test_what_an_export_holds(run_directory: Path, tmp_path: Path) -> None:
     assert (config["add_source_bos"], config["add_source_eos"], config["decoder_start_token"]) == (False, True, "<s>")
     origin = json.loads((output / "export.json").read_text())
     assert origin["checkpoint"].endswith("step-000020"), "the best"
-    assert origin["tokenizer_sha256"] == tokenizer.sha256
+    assert read_description(output).tokenizer_sha256 == tokenizer.sha256
 
 
 def test_two_vocabularies_are_two_files(separate_run: Path, tmp_path: Path) -> None:

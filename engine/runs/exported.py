@@ -1,0 +1,96 @@
+"""A directory that `tfm export` made for CTranslate2: a run to translate with, and nothing else.
+
+    mine.ct2/
+      model.bin, config.json, *_vocabulary.json    what CTranslate2 loads
+      model.json                                   the description, as in a checkpoint
+      manifest.json                                sha256 and size of each file above
+      tokenizer/                                   the run's vocabularies
+      export.json                                  where it comes from; marks the directory as ours to replace
+      README.md                                    how to translate with it without tfm
+
+Nothing here needs CTranslate2.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...system.errors import ModelError
+from ...system.files import json_bytes, sha256_file, write_file
+from ...system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from .checkpoint import EXPORTED, ModelDescription, files_of, read_description, read_file, write_manifest
+
+if TYPE_CHECKING:
+    from ...data.tokenizer import Tokenizer
+
+MARK = "export.json"
+FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The content of `export.json`.
+
+    Attributes:
+        checkpoint: That of the run it was made of, as the command named it.
+    """
+
+    tfm_version: str
+    checkpoint: str
+    quantization: str
+    format: int = FORMAT_VERSION
+
+    @property
+    def run(self) -> str:
+        """The run it was made of."""
+        return str(Path(self.checkpoint).parents[1]) if len(Path(self.checkpoint).parts) > 2 else "RUN"
+
+
+@dataclass(frozen=True)
+class StoredExport:
+    """What translating with an export takes, hashes checked: the files that CTranslate2 reads, by name."""
+
+    directory: Path
+    origin: Origin
+    description: ModelDescription
+    tokenizer: "Tokenizer"
+    files: dict[str, bytes]
+
+
+def is_export(directory: Path) -> bool:
+    """Whether `tfm export` made a directory for CTranslate2."""
+    return (directory / MARK).is_file()
+
+
+def seal(directory: Path, origin: Origin, description: bytes) -> None:
+    """Writes what says what a directory holds, when CTranslate2's files are in it."""
+    write_file(directory / "model.json", description)
+    names = [name for name in ("model.json", *EXPORTED) if (directory / name).exists()]
+    files = {name: directory / name for name in names}
+    write_manifest(directory, {name: (sha256_file(path), path.stat().st_size) for name, path in files.items()})
+    write_file(directory / MARK, json_bytes(vars(origin)))
+
+
+def read_origin(directory: Path) -> Origin:
+    """Where an export comes from; ModelError if that is damaged, or of another tfm."""
+    path = directory / MARK
+    content = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    if content.get("format") != FORMAT_VERSION:
+        raise ModelError(f"{directory} was made by another tfm, which kept less or more in it; export the run again")
+    check_fields(content, Origin, path)
+    try:
+        return Origin(**content)
+    except TypeError as error:
+        raise ModelError(f"{path} is damaged: something is missing in it") from error
+
+
+def read_export(directory: Path) -> StoredExport:
+    """Reads an export; ModelError if something in it is damaged or missing."""
+    from ...data.tokenizer import Tokenizer
+    from .directory import check_tokenizer
+
+    origin, description = read_origin(directory), read_description(directory)
+    tokenizer = Tokenizer.load(directory / "tokenizer")
+    check_tokenizer(tokenizer, description.tokenizer_sha256, directory / "tokenizer")
+    files = {name: read_file(directory, name) for name in files_of(directory) if name in EXPORTED}
+    return StoredExport(directory, origin, description, tokenizer, files)
