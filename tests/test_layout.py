@@ -36,6 +36,8 @@ WITHOUT_A_MODULE = {
     "engine/browser/test_model": "engine.js, its model",
     "engine/browser/test_text": "engine.js, its text",
     "engine/browser/test_vocabulary": "engine.js, its vocabulary",
+    "engine/explain/test_browser": "the page in Chromium",
+    "engine/explain/test_live": "live.js and questions.js",
     "engine/test_faithful": "the Translator: placeholders and glossaries",
     "engine/test_wings": "the packages explain, export and serve, which may be missing",
     "engine/training/test_advice": "prepare: what it warns of",
