@@ -55,7 +55,7 @@ def explain(
 
     tfm explain --run runs/toy "the old woman sleeps" --format text --layer 2 --head 3
 
-    The page is one file and needs no network. Open it in a browser: type another sentence, and it computes all numbers anew.
+    The page is one file and needs no network. Open it in a browser, type another sentence, and all numbers are its own.
     """
     del debug
     from ..engine.runs.find import find_run

@@ -18,7 +18,7 @@ function partsOf(stack, embedding, crosses, first) {
   return [{ text: first, station: "pieces" }, { text: "Embedding", station: `${embedding}-tokens` }, ...added, inside];
 }
 
-const BOX = { width: 182, height: 26, gap: 9, left: 24, apart: 34 };
+const BOX = { width: 176, height: 24, gap: 7, left: 30, apart: 34 };
 
 /** The machine as a picture; information goes from the bottom up, as in the paper. */
 function machine() {
@@ -33,15 +33,15 @@ function machine() {
   const flat = columns.map(({ parts }) => parts.flat()), step = BOX.height + BOX.gap;
   const height = Math.max(...flat.map((parts) => parts.length)) * step + 24, width = columns.length * (BOX.width + BOX.apart) + 2 * BOX.left - BOX.apart + 26;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "machine", role: "group", "aria-label": "The whole machine, from the text at the bottom to the result at the top; each part leads to its station" });
-  picture.style.maxWidth = `${width * 1.25}px`;
+  picture.style.maxWidth = `${width * 1.1}px`;
   const top = (row) => height - 14 - BOX.height - row * step;
   columns.forEach(({ layers, parts }, number) => {
     const x = BOX.left + number * (BOX.width + BOX.apart), first = parts.findIndex(Array.isArray), count = parts[first].length;
     const frame = { x: x - 9, y: top(first + count - 1) - 5, width: BOX.width + 18, height: count * step + 1, rx: 9 };
-    picture.append(svg("rect", { class: "frame", ...frame }), svg("text", { class: "times", x: number || !isPair ? frame.x + frame.width + 5 : frame.x - 3, y: frame.y + 14, ...(number || !isPair ? {} : { "text-anchor": "end" }) }, `×${layers}`));
+    picture.append(svg("rect", { class: "frame", ...frame }), svg("text", { class: "times", x: number || !isPair ? frame.x + frame.width + 5 : frame.x - 3, y: frame.y + 14, ...(number || !isPair ? {} : { "text-anchor": "end" }) }, layers > 1 ? `×${layers}` : ""));
     flat[number].forEach(({ text, station }, row) => {
       if (row) picture.append(svg("path", { class: "flow", d: `M ${x + BOX.width / 2} ${top(row - 1)} v ${-BOX.gap}` }));
-      const box = [svg("rect", { class: "part", x, y: top(row), width: BOX.width, height: BOX.height, rx: 6 }), svg("text", { x: x + BOX.width / 2, y: top(row) + 17.5, "text-anchor": "middle" }, text)];
+      const box = [svg("rect", { class: "part", x, y: top(row), width: BOX.width, height: BOX.height, rx: 6 }), svg("text", { x: x + BOX.width / 2, y: top(row) + 16.5, "text-anchor": "middle" }, text)];
       const target = data.stations.find((one) => one.id === station);
       picture.append(target ? svg("a", { href: `#${anchor(target)}`, "aria-label": `${text}: ${target.title}` }, ...box) : svg("g", {}, ...box));
     });

@@ -668,8 +668,9 @@ function section(station) {
 
 /** The name of a function; on the site of the documentation, which has its text, a link. */
 function codeLink(file, name) {
-  const code = element("code", {}, `${file}: ${name}`), site = document.querySelector('meta[name="source-pages"]').content;
-  return site ? element("a", { href: `${site}${file.replace(/\.py$/, "")}.html#${name}` }, code) : code;
+  const code = element("code", {}, `${file}: ${name}`), page = `_modules/tfm/${file.replace(/\.py$/, ".html")}`;
+  const isThere = document.querySelector('meta[name="source-pages"]').content.split(" ").includes(page);
+  return isThere ? element("a", { href: `${page}#${name}` }, code) : code;
 }
 
 /** The sizes of this sentence, at all stations. */
@@ -705,8 +706,8 @@ function header() {
   if (decodes) written.replaceChildren(coloured(data.written.slice(0, -1).map((p) => p.text), data.steps.map((s) => s.probability)).firstChild, element("span", { class: "visually-hidden" }, data.output.text));
   const c = data.config;
   const kind = { encoder_decoder: "encoder-decoder", decoder_only: "decoder-only", encoder_only: "encoder-only" }[data.architecture];
-  const layers = [data.layers.encoder && `${data.layers.encoder} encoder layers`, data.layers.decoder && `${data.layers.decoder} decoder layers`].filter(Boolean).join(", ");
-  const search = data.search ? ` Found by ${data.search}; Darker means less probable.` : "";
+  const layers = ["encoder", "decoder"].map((stack) => data.layers[stack] && `${data.layers[stack]} ${stack} layer${data.layers[stack] > 1 ? "s" : ""}`).filter(Boolean).join(", ");
+  const search = data.search ? ` Found by ${data.search}. Darker means less probable.` : "";
   document.getElementById("facts").textContent = `${data.run}, ${data.checkpoint}: ${kind}, ${layers}, ${data.heads} heads, d_model ${c.d_model}, ${c.norm_order}-norm.${search}`;
 }
 
@@ -729,6 +730,7 @@ function drawOnApproach() {
 
 function follow() {
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
+  document.getElementById("current").textContent = data.stations[0].title;
   const observer = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) {
       const link = links.get(entry.target.id), list = document.getElementById("stations");

@@ -16,7 +16,6 @@ from .questions import questions
 from .text import Focus
 from .walk import live_stations, stations
 
-
 MOST_BYTES = 8_000_000
 """A page is live without being told to if it is no larger."""
 
@@ -54,7 +53,7 @@ def page(found: Explanation, place: Focus, model: str = "") -> str:
 
 
 def live_page(found: Explanation, place: Focus, loaded: TrainedRun, live: bool | None) -> str:
-    """The page, with its model in it where `live` says so; without a word, if it is then no larger than `MOST_BYTES`.
+    """The page, with its model in it where `live` is true; where it is None, if the page is then small enough.
 
     Raises:
         ModelError: A page cannot hold the model; says why.
@@ -118,7 +117,8 @@ def page_data(found: Explanation, *, live: bool) -> dict[str, Any]:
         "temperatures": list(TEMPERATURES),
         **{name: plain[name] for name in ("steps", "greedy", "samples", "beam", "heads_off", "snapshots")},
         "stations": [
-            asdict(one) | {"sources": one.cited(), "formula": mathml(one.formula) if one.formula else ""} for one in walk
+            asdict(one) | {"sources": one.cited(), "formula": one.formula and mathml(one.formula)}
+            for one in walk
         ],
         "questions": [asdict(one) for one in questions(found)],
         "vocabulary": found.sizes.vocabulary,

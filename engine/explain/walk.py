@@ -100,9 +100,9 @@ def live_stations(sizes: Sizes) -> Iterator[Station]:
             if writes
             else " The farther the vector turns away from that of the whole text, the more the piece matters."
         ),
-        r"\Delta_{it} = \log P(y_t \mid y_{<t}, x_{\setminus i}) - \log P(y_t \mid y_{<t}, x)"
+        r"\Delta_{it} = \log P(y_t \mid y_{<t}, x_{-i}) - \log P(y_t \mid y_{<t}, x)"
         if writes
-        else r"\cos(\mathbf{s}, \mathbf{s}_{\setminus i}) = \mathbf{s} \cdot \mathbf{s}_{\setminus i}",
+        else r"\cos(\mathbf{s}, \mathbf{s}_{-i}) = \mathbf{s} \cdot \mathbf{s}_{-i}",
         "",
         views=(View("left_out"),),
     )

@@ -38,5 +38,3 @@ def live(loaded: TrainedRun, text: str, experiment: dict[str, Any] | None = None
         values = np.array(one["values"], dtype=np.float64).reshape(one["shape"])
         found["arrays"][name] = np.where(values < -1e200, -np.inf, values)
     return found
-
-
