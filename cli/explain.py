@@ -99,11 +99,11 @@ def explain(
     with OutputFile(output) as stream:
         content = walk()
         stream.write(content)
-    size = len(content.encode())
-    large = "; it is large, a shorter sentence makes a smaller one" if size > LARGEST_PAGE and not live else ""
+    size, is_live = len(content.encode()), format_ == "html" and 'id="model"' in content
+    large = "; it is large, a shorter sentence makes a smaller one" if size > LARGEST_PAGE and not is_live else ""
     console.say(f"{output}: {size / 1e6:.1f} MB{large}")
-    if 'id="model"' not in content and live is None:
-        console.say("it does not compute other sentences, for with the weights it would be large; --live puts them in")
+    if format_ == "html" and not is_live and live is None:
+        console.say("it does not compute other sentences: with the weights it would be large; --live puts them in")
 
 
 def _refuse_more(name: str, number: int, count: int) -> None:

@@ -610,7 +610,9 @@ function redraw(one) {
   one.stale = false;
   const open = [...one.box.querySelectorAll("details")].map((d) => d.open);
   const places = [...one.box.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
+  const focused = one.box.contains(document.activeElement) ? document.activeElement.id : "";
   one.box.replaceChildren(...views[one.view.kind](one.view));
+  if (focused) document.getElementById(focused)?.focus();
   one.box.querySelectorAll("details").forEach((d, i) => (d.open = open[i] ?? false));
   one.box.querySelectorAll(".scroll").forEach((s, i) => (s.scrollLeft = places[i] ?? 0));
 }

@@ -117,8 +117,7 @@ def page_data(found: Explanation, *, live: bool) -> dict[str, Any]:
         "temperatures": list(TEMPERATURES),
         **{name: plain[name] for name in ("steps", "greedy", "samples", "beam", "heads_off", "snapshots")},
         "stations": [
-            asdict(one) | {"sources": one.cited(), "formula": one.formula and mathml(one.formula)}
-            for one in walk
+            asdict(one) | {"sources": one.cited(), "formula": one.formula and mathml(one.formula)} for one in walk
         ],
         "questions": [asdict(one) for one in questions(found)],
         "vocabulary": found.sizes.vocabulary,

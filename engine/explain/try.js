@@ -5,7 +5,7 @@ const engine = openEngine(document.getElementById("engine").textContent, (proble
 const LIMIT = 1e-4; // how far the numbers of the engine may be from those of tfm
 const WAIT = 500; // milliseconds after the last key
 const own = { ...data, arrays }; // what tfm explain has computed
-const mine = { text: data.text, off: [], patch: null, base: null, timer: 0, kept: null, other: { text: "", pieces: [], layer: 0, from: 0, to: 0 } };
+const mine = { text: data.text, off: [], patch: null, base: null, timer: 0, kept: null, other: { typed: "", text: "", pieces: [], layer: 0, from: 0, to: 0 } };
 
 function say(text, isProblem = false) {
   const line = document.getElementById("computed");
@@ -143,7 +143,7 @@ Object.assign(views, {
       const buttons = Array.from({ length: data.heads }, (_, head) => {
         const isOff = mine.off.some(([one, number]) => one === module && number === head);
         return element("button", { type: "button", class: "chip", id: `${view.id}-${module}-${head}`, "aria-pressed": String(isOff), "aria-label": `${isOff ? "switched off" : "switch off"}: ${headName(module, head)}`,
-          onclick: () => { mine.off = isOff ? mine.off.filter(([one, number]) => one !== module || number !== head) : [...mine.off, [module, head]]; compute(); draw((one) => one.kind === "switches"); document.getElementById(`${view.id}-${module}-${head}`)?.focus(); } }, `${head + 1}${isOff ? " off" : ""}`);
+          onclick: () => { mine.off = isOff ? mine.off.filter(([one, number]) => one !== module || number !== head) : [...mine.off, [module, head]]; compute(); draw((one) => one.kind === "switches"); } }, `${head + 1}${isOff ? " off" : ""}`);
       });
       return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, element("span", { class: "pair" }, ...buttons)));
     });
@@ -153,7 +153,7 @@ Object.assign(views, {
   patch(view) {
     const { other } = mine, axis = data.axes[joint ? "seq" : "src"], stack = data.layers.encoder || data.layers.decoder;
     const select = (name, text, options, key) => element("label", {}, text, element("select", { id: `${view.id}-${name}`, onchange: (event) => (other[key] = Number(event.target.value)) }, ...optionsOf(options, other[key])));
-    const input = element("input", { id: `${view.id}-text`, type: "text", value: other.text, autocomplete: "off", spellcheck: "false", oninput: () => { clearTimeout(mine.timer); mine.timer = setTimeout(() => readOther(view, input.value), WAIT); } });
+    const input = element("input", { id: `${view.id}-text`, type: "text", value: other.typed, autocomplete: "off", spellcheck: "false", oninput: () => { other.typed = input.value; clearTimeout(mine.timer); mine.timer = setTimeout(() => readOther(view, input.value), WAIT); } });
     const go = element("button", { type: "submit", class: "quiet" }, "Put it there");
     const form = element("form", { class: "patch", onsubmit: async (event) => {
       event.preventDefault();
