@@ -125,13 +125,9 @@ class Explainer {
     const ids = this.vocabulary.encode(masked.text);
     if (ids.length >= longest) throw new Error(`the text has ${ids.length} pieces, but this model reads at most ${longest - 1}`);
     if (this.begins && ids.includes(UNK)) throw new Error("the text has a character or a word that is not in the vocabulary");
-    const src = this.begins ? [] : [...ids, EOS], limit = this.begins ? Math.min(ids.length + CONTINUATION, longest) : this.limitOf(ids);
-    return { text: cleaned, masked, ids, src, task: { limit, prefix: this.begins ? ids : [], key: "0" } };
-  }
-
-  limitOf(ids) {
-    const { max_length_factor: factor, max_length_offset: offset } = this.machine.header.decoding;
-    return Math.max(1, Math.min(Math.floor(factor * ids.length) + offset, this.model.config.max_seq_len));
+    const src = this.begins ? [] : [...ids, EOS], prefix = this.begins ? ids : [];
+    const limit = this.begins ? Math.min(ids.length + CONTINUATION, longest) : machine.limitOf?.({ ids, prefix, phrases: [] });
+    return { text: cleaned, masked, ids, src, task: { limit, prefix, key: "0" } };
   }
 
   /** Does something while the model is looked at, and changed. */
@@ -270,9 +266,10 @@ class Explainer {
     };
   }
 
+  /** The names of the attentions, in the order in which they compute. */
   get attentions() {
-    const stacks = [["encoder", this.model.encoder], ["decoder", this.model.decoder]];
-    return stacks.flatMap(([, stack]) => stack?.layers.flatMap((layer) => [layer.self.name, ...(layer.cross ? [layer.cross.name] : [])]) ?? []);
+    const layers = [this.model.encoder, this.model.decoder].flatMap((stack) => stack?.layers ?? []);
+    return layers.flatMap(({ self, cross }) => [self, cross].filter(Boolean).map((one) => one.name));
   }
 
   /** The model without each head in turn, beside what is changed already; see `without_each_head`. */

@@ -137,8 +137,7 @@ Object.assign(views, {
   },
 
   switches(view) {
-    const modules = data.attentions ?? attentionsOf();
-    const rows = modules.map((module) => {
+    const rows = attentionsOf().map((module) => {
       const [stack, , layer, kind] = module.split("."), name = `${stack} layer ${Number(layer) + 1}, ${kind === "cross_attn" ? "cross-attention" : "self-attention"}`;
       const buttons = Array.from({ length: data.heads }, (_, head) => {
         const isOff = mine.off.some(([one, number]) => one === module && number === head);
