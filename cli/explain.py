@@ -38,6 +38,13 @@ def explain(
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Show the sentence with each kept checkpoint, too.")
     ] = False,
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Let the page compute sentences that its reader types. [default: if the page stays below 8 MB]",
+        ),
+    ] = None,
     checkpoint: options.Checkpoint = "best",
     device: options.Device = "auto",
     debug: options.Debug = False,
@@ -48,7 +55,7 @@ def explain(
 
     tfm explain --run runs/toy "the old woman sleeps" --format text --layer 2 --head 3
 
-    The page shows every number on the way. It is one file and needs no network. Open it in a browser.
+    The page is one file and needs no network. Open it in a browser, type another sentence, and all numbers are its own.
     """
     del debug
     from ..engine.runs.find import find_run
@@ -56,6 +63,8 @@ def explain(
 
     if format_ not in ("html", "text"):
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")
+    if live and format_ == "text":
+        raise UsageError("only a page is live; leave --live or --format text out")
     if format_ == "html" and output is None:
         raise UsageError("a page needs a file: add --output page.html, or --format text for the terminal")
     refuse_file_names([text], "give one of its sentences")
@@ -65,7 +74,7 @@ def explain(
     directory = find_run(run, console)
     with importing():
         from ..engine.explain.explanation import explain
-        from ..engine.explain.page import page
+        from ..engine.explain.page import live_page
         from ..engine.explain.text import Focus
         from ..engine.explain.text import text as printed
         from ..engine.runs.directory import RunDirectory
@@ -82,7 +91,7 @@ def explain(
         found = explain(run, loaded, text, with_checkpoints=checkpoints, on_done=console.say)
         _refuse_more("piece", piece or 1, len(found.axes[found.sizes.walk.axis]))
         _refuse_more("step", step, len(found.written) or 1)
-        return page(found, place) if format_ == "html" else printed(found, place)
+        return live_page(found, place, loaded, live) if format_ == "html" else printed(found, place)
 
     if output is None:
         sys.stdout.write(walk())
@@ -90,9 +99,11 @@ def explain(
     with OutputFile(output) as stream:
         content = walk()
         stream.write(content)
-    size = len(content.encode())
-    large = "; it is large, a shorter sentence makes a smaller one" if size > LARGEST_PAGE else ""
+    size, is_live = len(content.encode()), format_ == "html" and 'id="model"' in content
+    large = "; it is large, a shorter sentence makes a smaller one" if size > LARGEST_PAGE and not is_live else ""
     console.say(f"{output}: {size / 1e6:.1f} MB{large}")
+    if format_ == "html" and not is_live and live is None:
+        console.say("it does not compute other sentences: with the weights it would be large; --live puts them in")
 
 
 def _refuse_more(name: str, number: int, count: int) -> None:

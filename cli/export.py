@@ -156,9 +156,9 @@ def _to_html(chosen: _Export, quantization: "Weights | None") -> None:
 
 def _compare_page(chosen: _Export, loaded: "TrainedRun", weights: "Weights") -> None:
     """Does the same work with the run and with its page, and says how far they agree."""
+    from ..engine.browser.node import find_node, running
+    from ..engine.browser.pack import pack
     from ..engine.export.html.compare import ENOUGH, Comparison, table
-    from ..engine.export.html.node import find_node, running
-    from ..engine.export.html.pack import pack
     from ..engine.export.html.quality import machine_of
 
     console = chosen.console

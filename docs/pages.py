@@ -33,6 +33,7 @@ _INCLUDE = re.compile(r'^<!-- include(?: from "(.+)" to "(.+)")? --> \[[^\]]*\]\
 _GENERATED = re.compile(r"^<!-- generated: (\w+) -->.*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(`[^`\n]*`)|(?<!\!)\[((?:`[^`\n]*`|[^\[\]`])*)\]\(([^()\s]+)\)|(!\[[^\]]*\])\(([^()\s]+)\)")
+_SOURCES = '<meta name="source-pages" content="">'
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,17 @@ def definitions(path: str) -> set[str]:
     return found
 
 
+def name_sources(app: Sphinx, failed: Exception | None) -> None:
+    """Tells the pages of `tfm explain` on the site which pages with source text there are."""
+    folder = Path(app.outdir)
+    sources = " ".join(sorted(page.relative_to(folder).as_posix() for page in folder.glob("_modules/tfm/**/*.html")))
+    for page in folder.glob("tour-*.html"):
+        content = page.read_text(encoding="utf-8")
+        page.write_text(content.replace(_SOURCES, f'{_SOURCES[:-2]}{sources}">'), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers it."""
     app.connect("source-read", complete)
+    app.connect("build-finished", name_sources)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

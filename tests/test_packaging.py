@@ -61,7 +61,7 @@ def test_the_wheel_holds_every_module_and_preset(wheel: Path) -> None:
     wanted = {
         f"tfm/{path.relative_to(ROOT).as_posix()}"
         for folder in FOLDERS
-        for pattern in ("*.py", "*.yaml", "page.*", "engine.js", "py.typed")
+        for pattern in ("*.py", "*.yaml", "page.*", "*.js", "py.typed")
         for path in (ROOT / folder).rglob(pattern)
     }
     assert names == wanted | {"tfm/__init__.py", "tfm/py.typed"}

@@ -8,4 +8,7 @@ walk          the stations of each architecture, in order
 questions     a question at some stations, answered from the numbers
 explanation   all of this for one model and one sentence
 page, text    shown as one HTML file, or in a terminal
+
+The page is drawn by page.js and machine.js. On a live page try.js takes another sentence, and live.js and questions.js,
+beside the engine of `engine/browser`, compute what is shown of it.
 """

@@ -1,23 +1,24 @@
 "use strict";
-// Draws what is in `data` and `numbers`. It computes nothing of the model but p = exp(logit / T - normaliser).
+// Draws what is in `data` and `arrays`. It computes nothing of the model but p = exp(logit / T - normaliser).
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const numbers = new Float32Array(
-  Uint8Array.from(atob(document.getElementById("numbers").textContent.trim()), (c) => c.charCodeAt(0)).buffer,
-);
-const state = { layer: 0, head: 0, token: 0, step: 0, temperature: data.temperatures.indexOf(1), snapshot: 0 };
+const state = { layer: 0, head: 0, token: 0, step: 0, temperature: data.temperatures.indexOf(1), topP: 1, snapshot: 0 };
 const decodes = data.written.length > 0;
 const joint = Boolean(data.axes.seq);
-const prefix = joint ? data.axes.seq.length - data.axes.tgt.length : 0;
+let prefix = joint ? data.axes.seq.length - data.axes.tgt.length : 0;
+let arrays = unpacked();
+
+/** The arrays by name: { shape, values }. */
+function unpacked() {
+  const bytes = Uint8Array.from(atob(document.getElementById("numbers").textContent.trim()), (c) => c.charCodeAt(0));
+  const numbers = new Float32Array(bytes.buffer);
+  const sliced = ({ shape, offset }) => ({ shape, values: numbers.subarray(offset, offset + shape.reduce((a, b) => a * b, 1)) });
+  return Object.fromEntries(Object.entries(data.arrays).map(([name, at]) => [name, sliced(at)]));
+}
 
 // Numbers
 
-function array(name) {
-  const at = data.arrays[name];
-  if (!at) return null;
-  const size = at.shape.reduce((a, b) => a * b, 1);
-  return { shape: at.shape, values: numbers.subarray(at.offset, at.offset + size) };
-}
+const array = (name) => arrays[name] ?? null;
 
 /** The array of a view for the chosen layer (the stack's last one, if it has fewer) and, where it has heads, the chosen head. */
 function chosen(view) {
@@ -160,19 +161,20 @@ function readouts(canvas, values, columns) {
 }
 
 const piece = (axis, i) => data.axes[axis][i].text;
+/** A piece in a sentence, marked as one. */
+const pieceName = (text) => element("code", { class: "is-piece" }, text);
 /** The name of a row: where the target looks at the source, what the step writes says more than what it has read. */
 const rowName = (rows, columns, i) => (rows === "tgt" && columns === "src" ? data.written[i].text : piece(rows, i));
-const label = (view, extra = "") =>
-  element("p", { class: "label" }, element("span", {}, element("b", {}, view.label), extra ? ` ${extra}` : ""));
+const label = (view, ...extra) => element("p", { class: "label" }, element("span", {}, element("b", {}, view.label), " ", ...extra));
 
 const scroller = (name, ...children) => element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, ...children);
 
+/** Which piece, layer and head a view shows, in words. */
 function ofPiece(view) {
-  const at = position(view.rows);
-  const name = spoken(piece(view.rows, at));
-  const of = view.rows === "tgt" ? `at step ${at + 1}, which has read ${name} and writes ${spoken(data.written[at].text)}` : `of ${name}`;
+  const at = position(view.rows), name = pieceName(piece(view.rows, at));
+  const of = view.rows === "tgt" ? [`at step ${at + 1}, which has read `, name, " and writes ", pieceName(data.written[at].text)] : ["for ", name];
   const layer = view.array.includes("{layer}") ? `, layer ${layerOf(view) + 1}` : "";
-  return `${of}${layer}${view.by_head ? `, head ${state.head + 1}` : ""}`;
+  return [...of, `${layer}${view.by_head ? `, head ${state.head + 1}` : ""}`];
 }
 
 /** The chosen layer, or the last one of a stack that has fewer. */
@@ -198,7 +200,7 @@ const views = {
     const scale = largest(found.values);
     const columns = Math.min(values.length, 64);
     const canvas = strip(values, scale, `${view.label}: ${values.length} numbers from ${number(Math.min(...values))} to ${number(Math.max(...values))}`);
-    return [label(view, found.shape[0] === 1 ? "" : ofPiece(view)), canvas, ...readouts(canvas, values, columns)];
+    return [label(view, ...(found.shape[0] === 1 ? [] : ofPiece(view))), canvas, ...readouts(canvas, values, columns)];
   },
 
   heat(view) {
@@ -252,7 +254,7 @@ const views = {
   weighted(view) {
     const values = row(chosen(view), position(view.rows));
     const items = Array.from(values, (p, j) => bar(piece(view.columns, j), p, number(p)));
-    return [label(view, ofPiece(view)), element("div", { class: "bars" }, ...items.flat())];
+    return [label(view, ...ofPiece(view)), element("div", { class: "bars" }, ...items.flat())];
   },
 
   lines(view) {
@@ -270,7 +272,7 @@ const views = {
     const stack = view.array.startsWith("encoder") ? "encoder" : "decoder";
     const all = Array.from({ length: data.layers[stack] }, (_, l) => row(array(view.array.replace("{layer}", l)), position(view.rows)));
     const scale = Math.max(...all.map(largest));
-    return [label(view, ofPiece(view)), ...all.flatMap((values, l) => [element("p", { class: "readout" }, `after layer ${l + 1}`), strip(values, scale, `after layer ${l + 1}`, 128)])];
+    return [label(view, ...ofPiece(view)), ...all.flatMap((values, l) => [element("p", { class: "readout" }, `after layer ${l + 1}`), strip(values, scale, `after layer ${l + 1}`, 128)])];
   },
 
   candidates(view) {
@@ -280,20 +282,15 @@ const views = {
     const T = data.temperatures[state.temperature];
     const probabilities = step.logits.map((l) => Math.exp(l / T - step.log_normalisers[state.temperature]));
     const low = Math.min(...step.logits), high = Math.max(...step.logits);
+    const left = !asLogits && data.live && state.topP < 1 ? kept() : null, shares = new Map(left?.shares);
     const items = step.candidates.map((c, i) => {
-      const part = asLogits ? (step.logits[i] - low) / (high - low || 1) : probabilities[i];
-      return bar(c.text, part, asLogits ? number(step.logits[i], 2) : percent(probabilities[i]), c.id === written);
+      const part = asLogits ? (step.logits[i] - low) / (high - low || 1) : left ? shares.get(c.id) ?? 0 : probabilities[i];
+      const text = asLogits ? number(step.logits[i], 2) : left && !shares.has(c.id) ? "cut" : percent(part);
+      return bar(c.text, part, text, c.id === written);
     });
-    const all = probabilities.reduce((a, b) => a + b, 0);
-    let sum = 0, kept = 0;
-    const falling = [...probabilities].sort((a, b) => b - a);
-    while (kept < falling.length && sum < 0.9) sum += falling[kept++];
-    const most = sum < 0.9 ? `more than ${kept}` : kept;
-    const note = asLogits
-      ? `The ${step.candidates.length} likeliest of ${data.vocabulary.toLocaleString("en")} pieces at step ${state.step + 1}.`
-      : `Temperature ${T}. These pieces have ${percent(Math.min(all, 1))} together. Sampling with --top-p 0.9 would draw from ${most} of them, greedy search takes the first.`;
-    return [element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}: `, element("b", {}, spoken(data.written[state.step].text)), state.step < data.prefix ? " was given" : " was written")),
-      element("div", { class: "bars" }, ...items.flat()), element("p", { class: "facts" }, note)];
+    const about = element("p", { class: "label" }, element("span", {}, `step ${state.step + 1}: `, pieceName(data.written[state.step].text), state.step < data.prefix ? " was given" : " was written"));
+    const note = asLogits ? `The ${step.candidates.length} likeliest of ${data.vocabulary.toLocaleString("en")} pieces at step ${state.step + 1}.` : drawnFrom(T, probabilities, left);
+    return [about, element("div", { class: "bars" }, ...items.flat()), element("p", { class: "facts" }, note)];
   },
 
   early() {
@@ -317,6 +314,7 @@ const views = {
   },
 
   heads_off() {
+    if (!data.heads_off) return [element("p", { class: "facts" }, "computing ..")];
     const whole = data.output.log_prob;
     const sorted = [...data.heads_off].sort((a, b) => a.log_prob - b.log_prob);
     const head = element("tr", {}, ...["without", "change of log P", "greedy search then writes"].map((t) => element("th", { scope: "col" }, t)));
@@ -332,6 +330,7 @@ const views = {
   },
 
   checkpoints(view) {
+    if (!data.snapshots.length) return [element("p", { class: "facts" }, "The checkpoints are shown for the sentence that this page was made of.")];
     const shown = element("b"), below = element("div");
     const show = () => {
       const { step, text, probabilities, modules } = data.snapshots[state.snapshot];
@@ -351,6 +350,16 @@ const views = {
   },
 };
 
+/** What a sample is drawn from. */
+function drawnFrom(T, probabilities, left) {
+  if (left) return `Temperature ${T}, top-p ${state.topP}: ${left.count.toLocaleString("en")} of ${data.vocabulary.toLocaleString("en")} pieces remain to be drawn from. Their shares add up to 1 again.`;
+  const all = probabilities.reduce((a, b) => a + b, 0), falling = [...probabilities].sort((a, b) => b - a);
+  let sum = 0, count = 0;
+  while (count < falling.length && sum < 0.9) sum += falling[count++];
+  const most = sum < 0.9 ? `more than ${count}` : count;
+  return `Temperature ${T}. These pieces have ${percent(Math.min(all, 1))} together. Sampling with --top-p 0.9 would draw from ${most} of them, greedy search takes the first.`;
+}
+
 function found(name, output) {
   return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "number" }, number(output.log_prob, 2)), element("td", { class: "number" }, number(output.score, 2)), element("td", { class: "long" }, ranked(output)));
 }
@@ -366,8 +375,8 @@ function ranked(output) {
   return element("span", { class: "ranked" }, ...spans);
 }
 
-function bar(name, part, text, isWritten = false) {
-  const fill = element("i");
+function bar(name, part, text, isWritten = false, isLow = false) {
+  const fill = element("i", { class: isLow ? "low" : null });
   fill.style.width = `${100 * Math.max(0, Math.min(1, part))}%`;
   return [element("span", { class: `name${isWritten ? " is-written" : ""}` }, name), element("span", { class: "bar", "aria-hidden": "true" }, fill), element("span", { class: `number${isWritten ? " is-written" : ""}` }, text)];
 }
@@ -518,6 +527,12 @@ function spokenState() {
   return `layer ${state.layer + 1}, head ${state.head + 1}, piece ${spoken(piece(axis, state.token))}${step}`;
 }
 
+/** The same in a line of a small window. */
+function shortState() {
+  const step = decodes ? ` · step ${state.step + 1} ${data.written[state.step].text}` : "";
+  return `layer ${state.layer + 1} · head ${state.head + 1} · ${piece(joint ? "seq" : "src", state.token)}${step}`;
+}
+
 function chips(name, items, current, choose) {
   const made = items.map((item, i) => {
     const chip = element("button", { type: "button", class: "chip", id: `${name}-${i}`, tabindex: i === current ? "0" : "-1", "aria-pressed": String(i === current), "aria-label": `${name} ${item.spoken ?? item.text}`, onclick: () => choose(i) }, item.text);
@@ -536,6 +551,14 @@ function chips(name, items, current, choose) {
   return group;
 }
 
+/** The slider of top-p; 1 cuts nothing. */
+function topP() {
+  const shown = element("span", { class: "mono" }, state.topP.toFixed(2));
+  const slider = element("input", { id: "top-p", type: "range", min: 0.05, max: 1, step: 0.05, value: state.topP,
+    oninput: () => { state.topP = Number(slider.value); shown.textContent = state.topP.toFixed(2); draw((v) => v.kind === "candidates"); } });
+  return element("label", {}, "Top-p", slider, shown);
+}
+
 function controls() {
   const scrolled = [...document.querySelectorAll(".controls .chips")].map((one) => one.scrollLeft);
   const count = Math.max(data.layers.encoder, data.layers.decoder);
@@ -550,6 +573,7 @@ function controls() {
       oninput: (event) => { state.temperature = Number(event.target.value); slider.setAttribute("aria-valuetext", data.temperatures[state.temperature]); shown.textContent = data.temperatures[state.temperature].toFixed(1); draw((v) => v.kind === "candidates"); } });
     const shown = element("span", { class: "mono" }, data.temperatures[state.temperature].toFixed(1));
     pair.append(element("label", {}, "Temperature", slider, shown));
+    if (data.live) pair.append(topP());
   }
   const axis = joint ? "seq" : "src";
   const rows = [named("Look at", pair), named(joint ? "Piece" : "Source", chips("piece", data.axes[axis], state.token, (token) => select(axis, token)))];
@@ -558,6 +582,7 @@ function controls() {
     rows.push(named("Step writes", chips("step", items, state.step, (step) => set({ step }))));
   }
   box.replaceChildren(...rows);
+  document.getElementById("chosen").textContent = shortState();
   document.querySelectorAll(".controls .chips").forEach((one, i) => {
     one.scrollLeft = scrolled[i] ?? 0;
     const chip = one.querySelector('[aria-pressed="true"]');
@@ -568,7 +593,7 @@ function controls() {
 
 // The page
 
-const drawn = [];
+const drawn = [], measured = [], asked = [];
 
 /** Draws views anew: those near the window now, the others when they come near. */
 function draw(wanted = () => true) {
@@ -585,7 +610,9 @@ function redraw(one) {
   one.stale = false;
   const open = [...one.box.querySelectorAll("details")].map((d) => d.open);
   const places = [...one.box.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
+  const focused = one.box.contains(document.activeElement) ? document.activeElement.id : "";
   one.box.replaceChildren(...views[one.view.kind](one.view));
+  if (focused) document.getElementById(focused)?.focus();
   one.box.querySelectorAll("details").forEach((d, i) => (d.open = open[i] ?? false));
   one.box.querySelectorAll(".scroll").forEach((s, i) => (s.scrollLeft = places[i] ?? 0));
 }
@@ -619,26 +646,55 @@ function section(station) {
     formula.innerHTML = station.formula;
     box.append(formula);
   }
-  if (station.shapes.length)
-    box.append(element("ul", { class: "shapes" }, ...station.shapes.map(([symbol, meaning]) => element("li", {}, element("code", {}, symbol), meaning ? ` ${meaning}` : ""))));
+  if (station.shapes.length) {
+    const list = element("ul", { class: "shapes" });
+    measured.push({ station, list });
+    box.append(list);
+  }
   for (const view of station.views) {
     const place = element("div", { class: "view" });
     drawn.push({ view: { ...view, id: `view-${drawn.length}` }, box: place, stale: true });
     box.append(place);
   }
-  for (const one of data.questions.filter((q) => q.station === station.id)) {
-    const answer = element("p", {}, one.answer);
-    const number = data.questions.indexOf(one);
-    const show = Object.keys(one.show).length ? element("button", { type: "button", class: "quiet", onclick: () => set({ ...one.show }) }, "Show me") : "";
-    box.append(element("details", { class: "question" }, element("summary", {}, `Question ${number + 1} of ${data.questions.length}: ${one.question}`), answer, show, " ", toQuestion(number - 1, "Previous question"), " ", toQuestion(number + 1, "Next question")));
-  }
+  const place = element("div");
+  asked.push({ station, place });
+  box.append(place);
   if (hints[station.views[0]?.kind]) box.querySelector(".says").append(` ${hints[station.views[0].kind]}`);
   const [file, name] = station.code;
   const origin = element("div", { class: "origin" });
   if (station.sources.length) origin.append(element("p", {}, `Source: ${station.sources.join("; ")}`));
-  if (file) origin.append(element("p", {}, "Code: ", element("code", {}, `${file}: ${name}`)));
+  if (file) origin.append(element("p", {}, "Code: ", codeLink(file, name)));
   if (origin.children.length) box.append(origin);
   return box;
+}
+
+/** The name of a function; on the site of the documentation, which has its text, a link. */
+function codeLink(file, name) {
+  const code = element("code", {}, `${file}: ${name}`), page = `_modules/tfm/${file.replace(/\.py$/, ".html")}`;
+  const isThere = document.querySelector('meta[name="source-pages"]').content.split(" ").includes(page);
+  return isThere ? element("a", { href: `${page}#${name}` }, code) : code;
+}
+
+/** The sizes of this sentence, at all stations. */
+function measures() {
+  for (const { station, list } of measured)
+    list.replaceChildren(...station.shapes.map(([symbol, meaning]) => element("li", {}, element("code", {}, symbol.replace(/\{(src|tgt|seq)\}/g, (_, axis) => data.axes[axis].length)), meaning ? ` ${meaning}` : "")));
+}
+
+/** The questions, with the answers of this sentence. */
+function answers() {
+  for (const { station, place } of asked)
+    place.replaceChildren(...data.questions.filter((one) => one.station === station.id).map((one) => {
+      const number = data.questions.indexOf(one);
+      const show = Object.keys(one.show).length ? element("button", { type: "button", class: "quiet", onclick: () => set({ ...one.show }) }, "Show me") : "";
+      return element("details", { class: "question" }, element("summary", {}, `Question ${number + 1} of ${data.questions.length}: `, ...marked(one.question)), element("p", {}, ...marked(one.answer)), show, " ", toQuestion(number - 1, "Previous question"), " ", toQuestion(number + 1, "Next question"));
+    }));
+}
+
+/** A sentence in which pieces between quotation marks are marked as pieces. */
+function marked(text) {
+  const pieces = new Map([...Object.values(data.axes).flat(), ...data.written, ...data.steps.flatMap((one) => one.candidates)].map((one) => [spoken(one.text), one.text]));
+  return text.split(/“([^”]+)”/).map((part, i) => (i % 2 ? (pieces.has(part) ? pieceName(pieces.get(part)) : `“${part}”`) : part));
 }
 
 function toQuestion(number, text) {
@@ -652,8 +708,8 @@ function header() {
   if (decodes) written.replaceChildren(coloured(data.written.slice(0, -1).map((p) => p.text), data.steps.map((s) => s.probability)).firstChild, element("span", { class: "visually-hidden" }, data.output.text));
   const c = data.config;
   const kind = { encoder_decoder: "encoder-decoder", decoder_only: "decoder-only", encoder_only: "encoder-only" }[data.architecture];
-  const layers = [data.layers.encoder && `${data.layers.encoder} encoder layers`, data.layers.decoder && `${data.layers.decoder} decoder layers`].filter(Boolean).join(", ");
-  const search = data.search ? ` Found by ${data.search}; Darker means less probable.` : "";
+  const layers = ["encoder", "decoder"].map((stack) => data.layers[stack] && `${data.layers[stack]} ${stack} layer${data.layers[stack] > 1 ? "s" : ""}`).filter(Boolean).join(", ");
+  const search = data.search ? ` Found by ${data.search}. Darker means less probable.` : "";
   document.getElementById("facts").textContent = `${data.run}, ${data.checkpoint}: ${kind}, ${layers}, ${data.heads} heads, d_model ${c.d_model}, ${c.norm_order}-norm.${search}`;
 }
 
@@ -676,26 +732,48 @@ function drawOnApproach() {
 
 function follow() {
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.getAttribute("href").slice(1), a]));
+  document.getElementById("current").textContent = data.stations[0].title;
   const observer = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) {
+      const link = links.get(entry.target.id), list = document.getElementById("stations");
       links.forEach((a) => a.removeAttribute("aria-current"));
-      links.get(entry.target.id)?.setAttribute("aria-current", "true");
+      link.setAttribute("aria-current", "true");
+      document.getElementById("current").textContent = link.textContent;
+      const { top, bottom } = link.getBoundingClientRect(), box = list.getBoundingClientRect();
+      if (top < box.top || bottom > box.bottom) list.scrollTop += top - box.top - box.height / 3;
     }
   }, { rootMargin: "-30% 0px -60% 0px" });
   document.querySelectorAll(".station").forEach((one) => observer.observe(one));
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-applyTheme(dark.matches ? "dark" : "light");
-document.getElementById("theme").addEventListener("click", () => { applyTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); header(); controls(); draw(); });
-dark.addEventListener("change", () => { applyTheme(dark.matches ? "dark" : "light"); header(); controls(); draw(); });
-if (matchMedia("(max-width: 56rem)").matches) document.getElementById("nav").open = false;
-Object.assign(state, data.begin ?? {});
-if (joint && data.begin.token === null) state.token = prefix + state.step;
-state.token ??= 0;
-header();
-build();
-controls();
-drawn.forEach(redraw);
-drawOnApproach();
-follow();
+/** No title hides below what stays at the top. */
+function keepClear() {
+  const bar = document.querySelector(".controls");
+  new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
+}
+
+function begin() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const repaint = (theme) => { applyTheme(theme); header(); controls(); draw(); };
+  applyTheme(dark.matches ? "dark" : "light");
+  document.getElementById("theme").addEventListener("click", () => repaint(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  dark.addEventListener("change", () => repaint(dark.matches ? "dark" : "light"));
+  const small = matchMedia("(max-width: 56rem)"), fold = () => ["nav", "look"].forEach((id) => (document.getElementById(id).open = !small.matches));
+  fold();
+  small.addEventListener("change", fold);
+  document.getElementById("stations").addEventListener("click", () => { if (small.matches) document.getElementById("nav").open = false; });
+  Object.assign(state, data.begin ?? {});
+  if (joint && data.begin.token === null) state.token = prefix + state.step;
+  state.token ??= 0;
+  header();
+  document.getElementById("machine").append(machine());
+  build();
+  measures();
+  answers();
+  controls();
+  drawn.forEach(redraw);
+  drawOnApproach();
+  follow();
+  keepClear();
+  if (data.live) openLive();
+}

@@ -24,9 +24,9 @@ TITLES = {
 
 Kind = Literal[
     "pieces", "vector", "heat", "matrix", "statistics", "weighted", "lines", "grid", "layers", "candidates", "early",
-    "choice", "heads_off", "checkpoints"
+    "choice", "heads_off", "checkpoints", "left_out", "switches", "patch"
 ]  # fmt: skip
-"""How numbers are drawn, by `page.js`, and printed, by `text`."""
+"""How numbers are drawn, by `page.js`, and printed, by `text`. The last three are drawn by a live page alone."""
 Axis = Literal["src", "tgt", "seq"]
 """Rows or columns stand for positions of the source, of the target, or of one sequence of both."""
 
@@ -74,7 +74,7 @@ class Section:
     """A module on the walk: a part of the model by this name, whose rows are `length` positions of an axis."""
 
     config: ModelConfig
-    length: int
+    length: int | str
     part: str
     axis: Axis
     module: str

@@ -93,6 +93,8 @@ class _Writer:
                 yield from self._checkpoints()
             case "heat" | "lines" | "grid":
                 return  # pictures, whose numbers other views print
+            case "left_out" | "switches" | "patch":
+                return  # of a live page alone
             case _:
                 raise unknown("kind", view.kind)
 

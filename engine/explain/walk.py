@@ -1,6 +1,6 @@
 """The stations of the walk through a model. One record per architecture has everything that is special about it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...seq2seq.model.config import Architecture, ModelConfig
@@ -40,7 +40,7 @@ class Sizes:
     """The stations depend on these: the configuration, the lengths of the axes, the pieces of the vocabulary."""
 
     config: ModelConfig
-    lengths: dict[str, int]
+    lengths: Mapping[str, int | str]
     vocabulary: int
     has_checkpoints: bool = False
     """The run's other checkpoints are shown, too."""
@@ -84,6 +84,49 @@ def stations(sizes: Sizes) -> list[Station]:
         _stack(stack, sizes.layers(walk.stack), "Encoder"),
         *walk.rest(sizes),
     ]
+
+
+def live_stations(sizes: Sizes) -> Iterator[Station]:
+    """What only a page that computes can show: experiments of the reader's own."""
+    writes, part = sizes.config.architecture != "encoder_only", "Experiments of your own"
+    yield Station(
+        "left-out",
+        part,
+        "Why this word?" if writes else "Which pieces matter?",
+        "Each piece of the text is left out in turn, and the model reads the rest."
+        + (
+            " Where the piece that was written becomes less probable, the piece that is missing spoke for it; where it"
+            " becomes more probable, the missing piece spoke against it."
+            if writes
+            else " The farther the vector turns away from that of the whole text, the more the piece matters."
+        ),
+        r"\Delta_{it} = \log P(y_t \mid y_{<t}, x_{-i}) - \log P(y_t \mid y_{<t}, x)"
+        if writes
+        else r"\cos(\mathbf{s}, \mathbf{s}_{-i}) = \mathbf{s} \cdot \mathbf{s}_{-i}",
+        "",
+        views=(View("left_out"),),
+    )
+    yield Station(
+        "switches",
+        part,
+        "Switch heads off, and look at everything again",
+        "A head that is off gives zeros. Press one: the whole page is computed again without it. Press it again, and it"
+        " is back. Several can be off at once.",
+        code=("engine/explain/probes.py", "head_off"),
+        views=(View("switches"),),
+    )
+    stack = "encoder" if sizes.config.num_encoder_layers else "decoder"
+    yield Station(
+        "patch",
+        part,
+        "Put a hidden state of another sentence in its place",
+        f"The {stack} reads another sentence. What one of its layers has written for one piece takes the place of what"
+        " it wrote for a piece of this sentence; all that comes after is computed again. If the output changes, that"
+        " state carried what changed.",
+        r"\mathbf{z}^{(l)}_i \leftarrow \mathbf{z}'^{(l)}_j",
+        "",
+        views=(View("patch"),),
+    )
 
 
 def _feed_forward(layer: Section) -> Iterator[Station]:

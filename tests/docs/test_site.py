@@ -140,3 +140,10 @@ def test_the_tutorial_leads_to_the_source_text(site: Path) -> None:
     code = [link for link in links if link.startswith("_modules/")]
     assert len(code) >= 20
     assert all("#" in link for link in code)
+
+
+def test_the_pages_of_the_tour_know_the_pages_with_source_text(site: Path) -> None:
+    for page in ("tour-encoder-decoder", "tour-decoder-only", "tour-encoder-only"):
+        [listed] = parsed(site / f"{page}.html").xpath("//meta[@name='source-pages']/@content")
+        assert "_modules/tfm/seq2seq/model/attention.html" in listed.split()
+        assert all((site / one).is_file() for one in listed.split())

@@ -1,16 +1,19 @@
-"""A run that translates, made in a second."""
+"""A run that translates, made in a second; a vocabulary with symbols for placeholders; a browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.chromium import CHROMIUM
 from helpers.descriptions import describe
+from helpers.learned import marked_pairs
 
 from tfm.data.batching import training_rows
 from tfm.data.config import TokenizerConfig
+from tfm.data.tokenizer import Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import build_model, model_tensors, write_checkpoint
@@ -49,6 +52,24 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str,
         return run
 
     return make
+
+
+@pytest.fixture(scope="session")
+def marked_tokenizer() -> Tokenizer:
+    """A vocabulary with symbols for placeholders."""
+    tokenizer = build_tokenizer(marked_pairs(), TokenizerConfig(vocab_size=320))
+    assert tokenizer.has_placeholders
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 def _learn(model: Transformer, src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tfm.engine.export import html
+from tfm.engine import browser
 
-ENGINE = Path(html.__file__).with_name("engine.js")
+ENGINE = Path(browser.__file__).with_name("engine.js")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
 

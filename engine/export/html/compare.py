@@ -13,10 +13,10 @@ import torch
 
 from ....data.corpus import Pair
 from ....seq2seq.decoding.greedy import Greedy
+from ...browser.node import Engine, Work
 from ...embedder import Embedder
 from ...generator import Generator
 from ...translator import Translator
-from .node import Engine, Work
 from .quality import Machine, bleu, figure_of, found, quality
 
 ENOUGH = 0.995

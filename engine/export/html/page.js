@@ -23,34 +23,7 @@ const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(milliseconds 
 const counted = (count, one, several) => `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 const say = (text) => ($("status").textContent = text);
 
-// The engine
-
-const engine = (() => {
-  const source = new Blob([$("engine").textContent], { type: "text/javascript" });
-  const worker = new Worker(URL.createObjectURL(source));
-  const waiting = new Map();
-  let last = 0;
-  worker.onmessage = ({ data }) => {
-    const one = waiting.get(data.id);
-    if (!one) return;
-    if (data.kind === "one") return one.onOne(data);
-    waiting.delete(data.id);
-    if (data.kind === "done") one.resolve(data);
-    else one.reject(Object.assign(new Error(data.error), { isStop: data.kind === "stopped" }));
-  };
-  worker.onerror = (event) => say(`The engine failed: ${event.message}`);
-  return {
-    /** Asks for work; `onOne` hears each result as it comes. */
-    ask(message, onOne = () => {}) {
-      const id = ++last;
-      return new Promise((resolve, reject) => {
-        waiting.set(id, { resolve, reject, onOne });
-        worker.postMessage({ ...message, id });
-      });
-    },
-    stop: () => worker.postMessage({ kind: "stop" }),
-  };
-})();
+const engine = openEngine($("engine").textContent, (problem) => say(`The engine failed: ${problem}`));
 
 // What differs between a translator, a language model and a sentence encoder
 

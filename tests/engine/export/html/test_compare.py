@@ -10,10 +10,10 @@ from helpers.javascript import needs_node
 from helpers.learned import made
 
 from tfm.data.tokenizer import Tokenizer
+from tfm.engine.browser.node import Engine, find_node, running
+from tfm.engine.browser.pack import pack
+from tfm.engine.browser.precision import rounded
 from tfm.engine.export.html.compare import Comparison, table
-from tfm.engine.export.html.node import Engine, find_node, running
-from tfm.engine.export.html.pack import pack
-from tfm.engine.export.html.precision import rounded
 from tfm.engine.export.html.quality import machine_of, quality
 from tfm.engine.runs.load import TrainedRun
 from tfm.system.errors import EnvironmentFault

@@ -854,6 +854,8 @@ class Angles {
   }
 }
 
+const SHOWN_POSITIONS = 64; // least rows in the picture of the positions, if the model has as many
+
 /** Turns the pairs of columns of one head's query or key by angles. */
 function turn(x, start, angles) {
   for (let i = 0; i < angles.length; i += 2) {
@@ -916,13 +918,14 @@ class State {
 /**
  * A Transformer of any of the three architectures.
  *
- * `look(name, values, shape)`, if given, is shown what is computed under the name of the module that computes it:
- * embeddings, attention weights (`decoder.layers.0.cross_attn.weights`), heads, outputs of layers, logits. It may write
- * into the values: so a head is switched off, or a hidden state is put in the place of another.
+ * `look(name, values, shape, places)`, if given, is shown all that is computed, row by row, under the names of
+ * engine/explain/trace.py: what MODULE returns as `MODULE`, other results as `MODULE.RESULT`; rows of heads are
+ * (T, H, size), maps are (H, T, S). `places` are the positions of the rows of the stack that computes. It may write into
+ * outputs of modules and `.heads`: so a head is switched off, or a hidden state is put in the place of another.
  */
 class Transformer {
   constructor({ config, forbidden }, tensors) {
-    Object.assign(this, { config, tensors, forbidden, look: null });
+    Object.assign(this, { config, tensors, forbidden, look: null, places: [] });
     if (typeof WebAssembly === "object" && WebAssembly.validate(productProgram())) new Multiplier([...new Set(Object.values(tensors))]);
     const [source, target] = { encoder_decoder: ["src_embedding", "tgt_embedding"] }[config.architecture] ?? ["embedding", "embedding"];
     [this.source, this.target] = [this.embedding(source), this.embedding(target)];
@@ -943,7 +946,7 @@ class Transformer {
   }
 
   normOf(name) {
-    return { weight: this.tensors[`${name}.weight`].values, bias: this.tensors[`${name}.bias`].values };
+    return { name, weight: this.tensors[`${name}.weight`].values, bias: this.tensors[`${name}.bias`].values };
   }
 
   embedding(name) {
@@ -960,9 +963,9 @@ class Transformer {
     const layers = Array.from({ length: count }, (_, i) => {
       const layer = `${name}.layers.${i}`;
       return {
-        name: layer,
         self: this.attentionOf(`${layer}.self_attn`, isTurned),
         cross: crosses ? this.attentionOf(`${layer}.cross_attn`, false) : null,
+        forward: `${layer}.feed_forward`,
         first: this.linearOf(`${layer}.feed_forward.linear_1`),
         gate: this.config.activation === "swiglu" ? this.linearOf(`${layer}.feed_forward.gate`) : null,
         second: this.linearOf(`${layer}.feed_forward.linear_2`),
@@ -975,43 +978,72 @@ class Transformer {
   // parts
 
   shown(name, values, shape) {
-    if (this.look) this.look(name, values, shape);
+    if (this.look) this.look(name, values, shape, this.places);
     return values;
+  }
+
+  /** LayerNorm of each row. */
+  normed(norm, x, rows) {
+    const { name } = norm, size = norm.weight.length, y = layerNorm(norm, x, rows, this.config.norm_eps);
+    if (this.look) {
+      this.look(`${name}.in`, x, [rows, size], this.places);
+      const means = x.reduce((sums, one, i) => ((sums[Math.floor(i / size)] += one / size), sums), new Float64Array(rows));
+      const variances = x.reduce((sums, one, i) => ((sums[Math.floor(i / size)] += (one - means[Math.floor(i / size)]) ** 2 / size), sums), new Float64Array(rows));
+      this.look(`${name}.mean`, means, [rows], this.places);
+      this.look(`${name}.variance`, variances, [rows], this.places);
+    }
+    return this.shown(name, y, [rows, size]);
   }
 
   /** x = E[ids] * sqrt(D) + PE: rows of vectors for ids that stand at places. */
   embed({ name, tokens, positions }, ids, places) {
     const size = this.config.d_model, scale = this.config.scale_embeddings ? Math.sqrt(size) : 1;
-    const x = new Float32Array(ids.length * size);
-    ids.forEach((id, row) => {
-      const vector = x.subarray(row * size, (row + 1) * size);
-      for (let i = 0; i < size; i++) vector[i] = tokens[id * size + i] * scale;
-      const added = this.config.positions === "sinusoidal" ? this.angles.at(places[row]) : positions?.values.subarray(places[row] * size);
-      if (added) for (let i = 0; i < size; i++) vector[i] += added[i];
-    });
-    return this.shown(name, x, [ids.length, size]);
+    const x = new Float32Array(ids.length * size), shape = [ids.length, size];
+    this.places = places;
+    ids.forEach((id, row) => x.set(tokens.subarray(id * size, (id + 1) * size), row * size));
+    this.shown(`${name}.tokens`, x, shape);
+    for (let i = 0; i < x.length; i++) x[i] *= scale;
+    this.shown(`${name}.scaled`, x, shape);
+    const added = places.map((place) => this.positionOf(positions, place));
+    if (added[0]) added.forEach((vector, row) => { for (let i = 0; i < size; i++) x[row * size + i] += vector[i]; });
+    if (this.look && added[0]) {
+      this.shown(`${name}.positions`, Float32Array.from(added.flatMap((one) => [...one])), shape);
+      const most = this.config.max_seq_len * (this.encoder ? 1 : 2), count = Math.max(Math.min(SHOWN_POSITIONS, most), ids.length);
+      const picture = Array.from({ length: count }, (_, place) => [...this.positionOf(positions, place)]).flat();
+      this.shown(`${name}.picture`, Float32Array.from(picture), [count, size]);
+    }
+    return this.shown(name, x, shape);
+  }
+
+  /** The vector that is added at a place, if one is. */
+  positionOf(learned, place) {
+    const size = this.config.d_model;
+    return this.config.positions === "sinusoidal" ? this.angles.at(place) : learned?.values.subarray(place * size, (place + 1) * size);
   }
 
   /** The residual connection and LayerNorm around one sub-layer. */
-  residual(x, rows, norm, sublayer) {
-    const eps = this.config.norm_eps, isPre = this.config.norm_order === "pre";
-    const added = sublayer(isPre ? layerNorm(norm, x, rows, eps) : x);
+  residual(name, x, rows, norm, sublayer) {
+    const isPre = this.config.norm_order === "pre", shape = [rows, this.config.d_model];
+    this.shown(`${name}_residual.in`, x, shape);
+    const added = this.shown(name, sublayer(isPre ? this.normed(norm, x, rows) : x), shape);
     for (let i = 0; i < x.length; i++) added[i] += x[i];
-    return isPre ? added : layerNorm(norm, added, rows, eps);
+    return this.shown(`${name}_residual`, isPre ? added : this.normed(norm, added, rows), shape);
   }
 
   feedForward(layer, x, rows) {
-    const hidden = linear(layer.first, x, rows), { activation } = this;
+    const { activation } = this, name = layer.forward, shape = [rows, layer.first.outputs];
+    const hidden = this.shown(`${name}.linear_1`, linear(layer.first, x, rows), shape);
     if (layer.gate) {
-      const gate = linear(layer.gate, x, rows);
+      const gate = this.shown(`${name}.gate`, linear(layer.gate, x, rows), shape);
       for (let i = 0; i < hidden.length; i++) hidden[i] *= activation(gate[i]);
     } else for (let i = 0; i < hidden.length; i++) hidden[i] = activation(hidden[i]);
-    return linear(layer.second, hidden, rows);
+    return linear(layer.second, this.shown(`${name}.hidden`, hidden, shape), rows);
   }
 
   /** softmax(q K^T / sqrt(d_k)) V of each head, for rows of queries. Row r sees the first seen(r) keys of sources(r). */
   attend(name, q, rows, sources, seen) {
     const { num_heads: heads } = this.config, { keySize, valueSize } = this;
+    this.shown(`${name}.q`, q, [rows, heads, keySize]);
     const out = new Float32Array(rows * heads * valueSize), scale = 1 / Math.sqrt(keySize);
     const columns = Math.max(...Array.from({ length: rows }, (_, row) => seen(row)));
     const all = this.look ? new Float32Array(heads * rows * columns) : null;
@@ -1030,8 +1062,31 @@ class Transformer {
           for (let i = 0, weight = weights[s], at = (s * heads + head) * valueSize; i < valueSize; i++) out[to + i] += weight * values[at + i];
       }
     }
-    if (all) this.shown(`${name}.weights`, all, [heads, rows, columns]);
-    return this.shown(`${name}.heads`, out, [rows, heads, valueSize]);
+    if (all) {
+      this.showScores(name, q, rows, columns, sources, seen);
+      this.shown(`${name}.weights`, all, [heads, rows, columns]);
+    }
+    this.shown(`${name}.heads`, out, [rows, heads, valueSize]);
+    return this.shown(`${name}.concat`, out, [rows, heads * valueSize]);
+  }
+
+  /** Products of queries and keys, also of those that a row does not see; divided; and with -inf for these. */
+  showScores(name, q, rows, columns, sources, seen) {
+    const { num_heads: heads } = this.config, { keySize } = this, scale = 1 / Math.sqrt(keySize);
+    const products = new Float32Array(heads * rows * columns), masked = new Float32Array(products.length);
+    for (let head = 0, to = 0; head < heads; head++)
+      for (let row = 0; row < rows; row++) {
+        const [keys] = sources(row), from = (row * heads + head) * keySize;
+        for (let s = 0; s < columns; s++, to++) {
+          let sum = 0;
+          for (let i = 0, at = (s * heads + head) * keySize; i < keySize; i++) sum += q[from + i] * keys[at + i];
+          products[to] = sum;
+          masked[to] = s < seen(row) ? sum * scale : -Infinity;
+        }
+      }
+    this.shown(`${name}.products`, products, [heads, rows, columns]);
+    this.shown(`${name}.scores`, products.map((one) => one * scale), [heads, rows, columns]);
+    this.shown(`${name}.masked`, masked, [heads, rows, columns]);
   }
 
   get keySize() {
@@ -1056,10 +1111,14 @@ class Transformer {
   run(stack, x, pasts, places, seen, memory) {
     const rows = places.length, heads = this.config.num_heads;
     stack.layers.forEach((layer, number) => {
-      x = this.residual(x, rows, layer.self.norm, (x) => {
+      x = this.residual(layer.self.name, x, rows, layer.self.norm, (x) => {
         const { q, k, v, out, isTurned, name } = layer.self;
         const [queries, keys, values] = [q, k, v].map((projection) => linear(projection, x, rows));
-        if (isTurned) for (const one of [queries, keys]) this.turned(one, rows, places);
+        if (isTurned)
+          for (const [part, one] of [["q", queries], ["k", keys]])
+            this.turned(this.shown(`${name}.rotary.${part}`, one, [rows, heads, this.keySize]), rows, places);
+        this.shown(`${name}.k`, keys, [rows, heads, this.keySize]);
+        this.shown(`${name}.v`, values, [rows, heads, this.valueSize]);
         for (let row = 0; row < rows; row++) {
           const [past, keyWidth, valueWidth] = [pasts[row], heads * this.keySize, heads * this.valueSize];
           past.keys[number].set(keys.subarray(row * keyWidth, (row + 1) * keyWidth), places[row] * keyWidth);
@@ -1069,14 +1128,13 @@ class Transformer {
         return linear(out, this.attend(name, queries, rows, source, seen), rows);
       });
       if (layer.cross)
-        x = this.residual(x, rows, layer.cross.norm, (x) => {
+        x = this.residual(layer.cross.name, x, rows, layer.cross.norm, (x) => {
           const { q, out, name } = layer.cross, source = [memory.keys[number], memory.values[number]];
           return linear(out, this.attend(name, linear(q, x, rows), rows, () => source, () => memory.length), rows);
         });
-      x = this.residual(x, rows, layer.norm, (x) => this.feedForward(layer, x, rows));
-      this.shown(layer.name, x, [rows, this.config.d_model]);
+      x = this.residual(layer.forward, x, rows, layer.norm, (x) => this.feedForward(layer, x, rows));
     });
-    return stack.norm ? layerNorm(stack.norm, x, rows, this.config.norm_eps) : x;
+    return stack.norm ? this.normed(stack.norm, x, rows) : x;
   }
 
   emptyPast(stack) {
@@ -1096,14 +1154,14 @@ class Transformer {
 
   /** The encoder's output for source ids, (S, D). */
   encode(ids) {
-    const [x] = this.whole(this.encoder, this.source, ids, { isCausal: false });
-    return this.shown("memory", x, [ids.length, this.config.d_model]);
+    return this.whole(this.encoder, this.source, ids, { isCausal: false })[0];
   }
 
   /** Keys and values of an encoder's output for all decoder layers. */
   memoryOf(encoded, length) {
-    const project = (part) => this.decoder.layers.map((layer) => linear(layer.cross[part], encoded, length));
-    return { keys: project("k"), values: project("v"), length };
+    const project = (part, size) => this.decoder.layers.map(({ cross }) =>
+      this.shown(`${cross.name}.${part}`, linear(cross[part], encoded, length), [length, this.config.num_heads, size]));
+    return { keys: project("k", this.keySize), values: project("v", this.valueSize), length };
   }
 
   /** The state that a search begins with: of a source, or of a text alone where there are no ids. */
@@ -1124,7 +1182,7 @@ class Transformer {
 
   logits(x, rows, forbids) {
     const size = this.output.outputs, all = linear(this.output, x, rows);
-    this.shown("logits", all, [rows, size]);
+    this.shown("output_layer", all, [rows, size]);
     if (forbids) for (let row = 0; row < rows; row++) for (const id of this.forbidden) all[row * size + id] = -Infinity;
     return Array.from({ length: rows }, (_, row) => all.subarray(row * size, (row + 1) * size));
   }
@@ -1143,8 +1201,9 @@ class Transformer {
   vector(ids) {
     const x = this.encode(ids), size = this.config.d_model, mean = new Float32Array(size);
     for (let i = 0; i < x.length; i++) mean[i % size] += x[i] / ids.length;
+    this.shown("sentence.mean", mean, [1, size]);
     const length = Math.max(Math.hypot(...mean), 1e-12);
-    return mean.map((one) => one / length);
+    return this.shown("sentence.vector", mean.map((one) => one / length), [1, size]);
   }
 }
 
@@ -1495,8 +1554,12 @@ class Machine {
   }
 
   /** One search: greedy for a size of 1, samples where a temperature is given, else a beam. */
-  async search(ids, task, options) {
-    const state = this.model.begin(ids), step = this.stepOf(state);
+  search(ids, task, options) {
+    const state = this.model.begin(ids);
+    return this.searchFrom(this.stepOf(state), state, task, options);
+  }
+
+  async searchFrom(step, state, task, options) {
     if (task.phrases?.length) return constrainedBeam(step, state, task, options, this.onlyInPhrases);
     if (options.temperature !== undefined) return sample(step, task, options);
     return options.size === 1 ? extendRow(step, task, options) : beam(step, state, task, options);

@@ -19,16 +19,16 @@ from typing import Any
 import regex
 from torch import Tensor
 
-from ....data.placeholders import KINDS, SYMBOLS
-from ....data.scripts import UNSPACED
-from ....data.tokenizer import Tokenizer
-from ....seq2seq.decoding.phrases import Phrase
-from ...exportable import Weights
-from ...runs.checkpoint import ModelDescription
-from ...runs.load import TrainedRun
-from ...spelling import Speller
-from ...translation import MARGIN
-from ...translator import loop_size
+from ...data.placeholders import KINDS, SYMBOLS
+from ...data.scripts import UNSPACED
+from ...data.tokenizer import Tokenizer
+from ...seq2seq.decoding.phrases import Phrase
+from ..exportable import Weights
+from ..runs.checkpoint import ModelDescription
+from ..runs.load import TrainedRun
+from ..spelling import Speller
+from ..translation import MARGIN
+from ..translator import loop_size
 from .precision import Stored, stored
 
 FORMAT_VERSION = 1

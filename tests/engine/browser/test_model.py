@@ -11,7 +11,7 @@ from helpers.explained import SMALL, layers_of, write_run
 from helpers.javascript import javascript, needs_node
 
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from tfm.engine.export.html.pack import pack
+from tfm.engine.browser.pack import pack
 from tfm.engine.runs.load import TrainedRun, load_run
 from tfm.seq2seq.model import ModelConfig
 from tfm.seq2seq.model.attention import attention_maps

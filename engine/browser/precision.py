@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ...exportable import Weights
-from ...runs.weights import Model
+from ..exportable import Weights
+from ..runs.weights import Model
 
 _LARGEST_STEP = 127
 _LARGEST_HALF = 65504.0

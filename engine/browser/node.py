@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from ....system.errors import EnvironmentFault
-from ....system.files import write_file
-from ....system.processes import Child
+from ...system.errors import EnvironmentFault
+from ...system.files import write_file
+from ...system.processes import Child
 
 Work = Literal["translate", "continue", "scores", "vectors"]
 MIN_VERSION = 20

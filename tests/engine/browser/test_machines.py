@@ -14,9 +14,9 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
 from tfm.data.tokenizer import Tokenizer
 from tfm.data.vocabulary_training import build_tokenizer
+from tfm.engine.browser.node import Engine, find_node, running
+from tfm.engine.browser.pack import pack
 from tfm.engine.embedder import Embedder
-from tfm.engine.export.html.node import Engine, find_node, running
-from tfm.engine.export.html.pack import pack
 from tfm.engine.export.html.quality import Machine, machine_of
 from tfm.engine.generator import Generator
 from tfm.engine.runs.load import TrainedRun

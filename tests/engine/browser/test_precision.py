@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tfm.engine.export.html.precision import rounded, stored
+from tfm.engine.browser.precision import rounded, stored
 
 
 def test_rows_have_their_own_scale() -> None:

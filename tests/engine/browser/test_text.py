@@ -16,7 +16,7 @@ from tfm.data.facts import differences_in_numbers, is_loop
 from tfm.data.placeholders import KINDS, has_words, mask, placeholders
 from tfm.data.scripts import NUMBERED, TITLES, sentences
 from tfm.data.sentences import join_texts, split_text
-from tfm.engine.export.html.pack import characters
+from tfm.engine.browser.pack import characters
 
 pytestmark = needs_node
 HOSTILE = 10_000

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import regex
 
-from tfm.engine.export.html.pack import characters, pack
+from tfm.engine.browser.pack import characters, pack
 from tfm.engine.runs.load import TrainedRun, load_run
 
 
