@@ -19,6 +19,8 @@ COMMANDS = {
     "tokenize": "Build a vocabulary from text, or look at one.",
     "train": "Train a translator, a language model or a sentence encoder; the same command continues a run that was"
     " stopped.",
+    "improve": "Make a translator better with text that has no translations; the same command goes on where it was"
+    " stopped.",
     "translate": "Translate sentences, a file, or standard input.",
     "generate": "Continue texts with a language model, one line for each.",
     "embed": "Turn sentences into vectors with a sentence encoder, one vector for each line.",
