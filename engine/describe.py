@@ -21,16 +21,16 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         reasons = "; ".join(reason for reason in checkpoints.values() if reason)
         raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
     best, last = best_checkpoint(sound), sound[-1]
-    description, state = read_description(best or last), read_state(last)
+    description, state = read_description(last), read_state(last)
     trained = next((one for one in map(read_state, reversed(sound)) if not improved_with(one)), state)
     progress = Progress(**trained["progress"])
-    tokenizer = run.load_tokenizer(description.tokenizer_sha256, best or last)
+    tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
     config = description.model_config()
     obstacles = why_not_exportable(config, vocab_size=max(description.src_vocab_size, description.tgt_vocab_size))
     found: list[str] = []
     if run.has_begun:
         found = verdict(run.metrics.records(), run.configuration().training, progress, trained.get("max_steps"))
-    if trained is not state:
+    if improved_with(state):
         found.append(f"tfm improve has made it better since: step {checkpoint_step(last)}, which translates")
     kinds, translates = ", ".join(sorted(tokenizer.carried)) or "none", description.purpose == "translator"
     sizes = {
