@@ -37,7 +37,7 @@ WITHOUT_A_MODULE = {
     "engine/export/html/test_text": "engine.js, its text",
     "engine/export/html/test_vocabulary": "engine.js, its vocabulary",
     "engine/test_faithful": "the Translator: placeholders and glossaries",
-    "engine/test_wings": "the packages explain, export and serve, which may be missing",
+    "engine/test_wings": "the packages explain, export, improve and serve, which may be missing",
     "engine/training/test_advice": "prepare: what it warns of",
     "engine/evaluation/test_segments": "evaluation/scores, sentence by sentence",
     "engine/evaluation/test_significance": "evaluation/scores, of several sets of outputs",

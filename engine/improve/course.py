@@ -121,7 +121,8 @@ class _Course:
                 ended = reason
                 break
             if not self._round(folder, f"round {number}"):
-                ended = f"round {number} brought nothing more"
+                tried = any(one["name"] == f"round {number}" for one in self.stages)
+                ended = f"round {number} brought nothing more" if tried else "no made pair was good enough"
                 break
         return self._distilled() or ended
 

@@ -155,7 +155,7 @@ def test_time_ends_it(in_copy: tuple[Path, Callable[..., Completed]]) -> None:
     limited = ["improve", "--run", "r", "--tgt-text", "text.de", *TRAINED, *MORE, "--max-time", "1s", "--json"]
     done = tfm(*limited)
     assert done.returncode == 0, error_of(done)
-    assert "no time" in json.loads(done.stdout)["ended"] or len(json.loads(done.stdout)["stages"]) == 1
+    assert len(json.loads(done.stdout)["stages"]) <= 1
     (verdict,) = (folder / "r" / "improve").glob("*/*/verdict.json")
     verdict.unlink()  # as if it had been stopped just before
     late = tfm(*limited)
