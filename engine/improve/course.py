@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...data.corpus import Pair
+from ...seq2seq.decoding.config import CHUNK_TEXTS
+from ...seq2seq.decoding.search import Search
 from ...system.errors import EnvironmentFault, UsageError
 from ...system.files import read_sealed, remove_debris, replace_json, sealed, sha256_bytes
 from ...system.interrupts import Interrupts
@@ -22,16 +24,17 @@ from ..device import keep_freed_memory
 from ..evaluation.scores import sentence_chrf
 from ..runs.checkpoint import checkpoint_step
 from ..runs.directory import RunDirectory
+from ..translator import Translator
 from .budget import Budget, time_limit
 from .models import Model, Trainings, Trial, directory_of, metric_of, tested
-from .pairs import Made, kept, make, read_made, search_for
+from .pairs import Made, kept, make, read_made, search_for, translated
 from .sources import TAGS, Base, fit_lines, open_lines, read_base, read_pairs, starting_model, write_pairs
 from .takeover import take_over
 
 ROUNDS = 3
 """At most so many."""
-TIME_FOR_OPPOSITE, TIME_FOR_MODEL, TIME_FOR_LAST = 0.2, 0.6, 0.9
-"""Shares of the time left that trainings get."""
+TIME_FOR_OPPOSITE, TIME_FOR_TEXT, TIME_FOR_MODEL, TIME_FOR_LAST = 0.2, 0.3, 0.6, 0.9
+"""Shares of the time left that trainings get, and at most the translation of a text."""
 AS_LONG = 0.5
 """A stage begins if there is this share of the time that the last one of its kind took."""
 FORMAT = 1
@@ -231,8 +234,29 @@ class _Course:
             translator = model.load(self.device, self.reporter)
             judging = None if judge is None else judge.load(self.device, self.reporter)
             search = search_for(translator, len(self.genuine_pairs)) if judge else translator.search()
+            if judging is not None:
+                lines = self._that_fit(f"{path.parent.name} {path.stem}", lines, translator, judging, search)
             work = f"{translator.checkpoint} {translator.tokenizer.sha256} {len(lines)}"
             return make(path, lines, translator, judging, search, self.reporter, work)
+
+    def _that_fit(
+        self, name: str, lines: list[str], translator: Translator, judge: Translator, search: Search
+    ) -> list[str]:
+        """As many lines as there is time to translate, evenly spaced: some are translated to see what that takes."""
+
+        def count() -> int:
+            left = self.budget.seconds_left
+            if left is None or len(lines) <= CHUNK_TEXTS:
+                return len(lines)
+            before = time.monotonic()
+            translated(_spaced(lines, CHUNK_TEXTS), translator, judge, search, 0)
+            fitting = int(TIME_FOR_TEXT * left / (time.monotonic() - before) * CHUNK_TEXTS)
+            return min(max(fitting, CHUNK_TEXTS), len(lines))
+
+        fitting = self.budget.once(f"{name}: lines", count)
+        if fitting < len(lines):
+            self.reporter.say(f"there is time for {fitting:,} of {len(lines):,} lines")
+        return _spaced(lines, fitting)
 
     def _train(self, run: Path, made: Sequence[Path], name: str, share: float, *, swapped: bool = False) -> Model:
         self._follow()
@@ -253,6 +277,11 @@ class _Course:
         """Stops where somebody has moved the run: what is written under its old name would be another one."""
         if self.base.run.follow():
             raise EnvironmentFault(f"the run was moved to {self.base.run}; go on there with the same command")
+
+
+def _spaced(lines: list[str], count: int) -> list[str]:
+    """So many of some lines, evenly spaced."""
+    return [lines[number * len(lines) // count] for number in range(count)]
 
 
 def improve(

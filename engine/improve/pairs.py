@@ -75,7 +75,7 @@ def make(
         bar = reporter.progress("translating", len(lines), "line", file.done)
         for start in range(file.done, len(lines), CHUNK_TEXTS):
             texts = lines[start : start + CHUNK_TEXTS]
-            for record in _made(texts, translator, judge, search, start):
+            for record in translated(texts, translator, judge, search, start):
                 stream.write(json_line(vars(record)) + "\n")
             file.save()
             bar.update(start + len(texts))
@@ -89,9 +89,10 @@ def read_made(path: Path) -> list[Made]:
         return [Made(**json.loads(line)) for line in stream]
 
 
-def _made(
+def translated(
     texts: Sequence[str], translator: Translator, judge: Translator | None, search: Search, first: int
 ) -> list[Made]:
+    """What a model makes of some lines, of which the first has this number, and what another one thinks of it."""
     found = translator.translate(texts, search=search, first_line=first)
     outputs = [one.text for one in found]
     scores = [None] * len(texts) if judge is None else force(judge, outputs, texts)
