@@ -120,7 +120,7 @@ class _Course:
         ended = f"{ROUNDS} rounds are enough"
         for number in range(1, ROUNDS + 1):
             folder = self.text / f"round-{number}"
-            if number > 1 and (reason := self._no_further_round(folder, number)):
+            if reason := self._no_round(folder, number):
                 ended = reason
                 break
             if not self._round(folder, f"round {number}"):
@@ -131,13 +131,15 @@ class _Course:
 
     # --- a round ---
 
-    def _no_further_round(self, folder: Path, number: int) -> str:
-        """Makes the opposite direction better; why there is no further round if that fails, or there is no time."""
+    def _no_round(self, folder: Path, number: int) -> str:
+        """Why there is no round of this number; empty if there is one. From the second one on, makes the opposite
+        direction better before it."""
         took = self.budget.spent()
-        if not self.budget.is_enough(
-            folder.name, AS_LONG * (took["training models"] + took["translating"]) / (number - 1)
-        ):
-            return "there was no time for a further round"
+        a_round = (took["training models"] + took["translating"]) / max(number - 1, 1)
+        if not self.budget.is_enough(folder.name, AS_LONG * a_round):
+            return f"there was no time for round {number}"
+        if number == 1:
+            return ""
         assert self.opposite is not None
         before = self.text / f"round-{number - 1}" / "back.jsonl"
         made = self._make(before, self.target, self.opposite, self.best)  # is there already
