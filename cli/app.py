@@ -18,6 +18,7 @@ COMMANDS = {
     "data": "Look for what is wrong with a corpus before training on it.",
     "tokenize": "Build a vocabulary from text, or look at one.",
     "train": "Train a translator, a language model or a sentence encoder.",
+    "improve": "Make a translator better with text that has no translations.",
     "translate": "Translate sentences, a file, or standard input.",
     "generate": "Continue texts with a language model.",
     "embed": "Turn sentences into vectors with a sentence encoder.",

@@ -269,6 +269,7 @@ Replay = Annotated[
 ]
 MaxSteps = Annotated[int | None, typer.Option(metavar="N", min=1, help="Updates in all, at most.")]
 MaxTime = Annotated[str | None, typer.Option(metavar="TIME", help="Time in all, at most, such as 20m or 8h.")]
+Until = Annotated[str | None, typer.Option(metavar="HH:MM", help="Time of day by which to end, such as 07:00.")]
 FinishIn = Annotated[
     str | None,
     typer.Option(

@@ -141,7 +141,7 @@ def _train(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str
             result = train(settings, run=directory.path, interrupts=interrupts, **beginning)
         except Interrupted as error:
             raise Interrupted(
-                f"{error}. Run the same command to continue{_command_line()}", error.signal_number
+                f"{error}. Run the same command to continue{command_line()}", error.signal_number
             ) from error
     if result is None:
         return
@@ -181,7 +181,7 @@ def _files_explained(run: "RunDirectory") -> Iterator[None]:
         ) from error
 
 
-def _command_line() -> str:
+def command_line() -> str:
     """What to type, as far as it is known: what torchrun was told is not. A run is told to finish only once."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return ""

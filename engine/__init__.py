@@ -18,7 +18,7 @@
     device                      where is computed
     spelling                    terms and placeholders as pieces that must be written
     file_guard                  no command writes a file that it reads
-    explain/, export/           wings, imported by their commands alone (attention_maps, exportable are not)
+    explain/, export/, improve/ wings, imported by their commands alone (attention_maps, exportable are not)
 
 Importing this package loads no torch; the names below do when they are first used.
 """

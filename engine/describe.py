@@ -8,7 +8,7 @@ from ..system.errors import ModelError
 from .exportable import why_not_exportable
 from .runs.checkpoint import Purpose, checkpoint_step, read_description, read_state
 from .runs.curves import metric_of, validations
-from .runs.directory import RunDirectory, best_checkpoint
+from .runs.directory import RunDirectory, best_checkpoint, improved_with
 from .runs.verdict import verdict
 from .runs.weights import count_parameters, described_model
 from .training.setup import describe_setup
@@ -24,13 +24,16 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
     best, last = best_checkpoint(sound), sound[-1]
     description, state = read_description(last), read_state(last)
-    progress = Progress(**state["progress"])
+    trained = next((one for one in map(read_state, reversed(sound)) if not improved_with(one)), state)
+    progress = Progress(**trained["progress"])
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, last)
     config = description.model_config()
     obstacles = why_not_exportable(config, vocab_size=max(description.src_vocab_size, description.tgt_vocab_size))
     found: list[str] = []
     if run.has_begun:
-        found = verdict(run, run.configuration(), description.purpose, progress, state.get("max_steps"))
+        found = verdict(run, run.configuration(), description.purpose, progress, trained.get("max_steps"))
+    if improved_with(state):
+        found.append(f"tfm improve has made it better since: step {checkpoint_step(last)}, which translates")
     metrics = {record["step"]: metric_of(record) for record in validations(run.metrics.records())}
     kinds, translates = ", ".join(sorted(tokenizer.carried)) or "none", description.purpose == "translator"
     sizes = {
@@ -51,7 +54,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "export": f"not possible: {'; '.join(obstacles)}" if obstacles else "ctranslate2",
         "training": {
             "step": progress.step,
-            "of": state.get("max_steps"),
+            "of": trained.get("max_steps"),
             "epoch": progress.epoch,
             _counted(description.purpose): progress.tokens,
             "stopped_early": progress.stopped_early,

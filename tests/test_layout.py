@@ -39,7 +39,7 @@ WITHOUT_A_MODULE = {
     "engine/explain/test_browser": "the page in Chromium",
     "engine/explain/test_live": "live.js and questions.js",
     "engine/test_faithful": "the Translator: placeholders and glossaries",
-    "engine/test_wings": "the packages explain, export and serve, which may be missing",
+    "engine/test_wings": "the packages explain, export, improve and serve, which may be missing",
     "engine/training/test_advice": "prepare: what it warns of",
     "engine/evaluation/test_segments": "evaluation/scores, sentence by sentence",
     "engine/evaluation/test_significance": "evaluation/scores, of several sets of outputs",

@@ -63,6 +63,8 @@ _FREE_KEYS = {
 """Settings of `training` that may change while a run goes on; tfm warns where the result will not be bit for bit."""
 _FILE_KEYS = {"src", "tgt", "dev_src", "dev_tgt", "data", "dev", "text", "dev_text"}
 """Settings of `data` that name files. Files may be moved: their content is compared when they are read."""
+IMPROVED = "improved"
+"""What the environment of a checkpoint has that `tfm improve` put there: a hash of what it was improved with."""
 
 
 def run_path(name: str | Path) -> Path:
@@ -234,6 +236,11 @@ class RunDirectory:
             if given_tokenizer is None or given_tokenizer.resolve() != self.tokenizer.resolve():
                 remove_tree(self.tokenizer)
 
+    @property
+    def is_improved(self) -> bool:
+        """Whether `tfm improve` has put a better model in it."""
+        return any(improved_with(state) for state in _readable_states(self.checkpoints(), {}).values())
+
     # --- its vocabulary ---
 
     def starting_tokenizer(self, given: Path | None, init_from: Path | None) -> Path | None:
@@ -247,18 +254,20 @@ class RunDirectory:
         source = RunDirectory(init_from)
         if source.path.resolve() == self.path.resolve():
             raise UsageError(f"--init-from {init_from} needs another --run to train into")
-        return source.tokenizer
+        best = best_checkpoint(source.sound_checkpoints()[0])
+        return (best and vocabulary_of(best)) or source.tokenizer
 
     def load_tokenizer(
         self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
     ) -> "Tokenizer":
         """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint, of which `warn` hears.
 
-        ModelError if there is no sound one, or it is not the one that the model was trained with.
+        An improved model has a vocabulary of its own, which is in its checkpoint alone. ModelError if there is no sound
+        one, or it is not the one that the model was trained with.
         """
         from ...data.tokenizer import Tokenizer
 
-        source = self.tokenizer
+        source = vocabulary_of(checkpoint) or self.tokenizer
         try:
             tokenizer = Tokenizer.load(source)
         except ModelError as error:
@@ -303,9 +312,11 @@ class RunDirectory:
     def newest_saved(self, warn: Callable[[str], None]) -> Saved | None:
         """What training goes on from; None if the run has not been saved yet. Warns of damaged checkpoints.
 
-        If all are damaged, a ModelError: starting anew would take the place of what may still be rescued.
+        An improved model is nothing to go on from: it was trained elsewhere, on other pairs. If all are damaged, a
+        ModelError: starting anew would take the place of what may still be rescued.
         """
         sound, problems = self.sound_checkpoints()
+        sound = [path for path in sound if not improved_with(read_state(path))]
         if problems and not sound:
             raise ModelError(
                 f"no valid checkpoint in {self} ({'; '.join(problems)}); use a new --run, or remove the damaged"
@@ -364,7 +375,7 @@ class RunDirectory:
         return _best_first(states) + [path for path, state in states.items() if not _is_scored(state)]
 
     def prune(self, *, keep: int) -> list[str]:
-        """Removes old checkpoints: all but the newest `keep` and the best of them all.
+        """Removes old checkpoints: all but the newest `keep` and the best of those that training wrote.
 
         Damaged ones do not count. They go, too, once a newer one is sound: training will not go back to them. The one
         that scored best stays, though, whatever is wrong with it: perhaps its weights can be rescued. Where nothing
@@ -378,6 +389,7 @@ class RunDirectory:
                 self.examine(path)
         # One that was found sound may have been damaged since.
         states = _readable_states([path for path in self.checkpoints() if not self._damage[path]], self._damage)
+        states = {path: state for path, state in states.items() if not improved_with(state)}
         if not states:
             return []
         sound, best = list(states), next(iter(_best_first(states)), None)
@@ -417,15 +429,27 @@ def _readable_states(checkpoints: Iterable[Path], problems: dict[Path, str]) -> 
 def _best_first(states: Mapping[Path, dict[str, Any]]) -> list[Path]:
     """The checkpoints that were validated, highest score first; of equals the one with the lowest loss, the earliest.
 
-    The states of earlier versions have no loss.
+    Before them come those of `tfm improve`, the newest first: a test of both found each better than what was the best
+    before it. The states of earlier versions have no loss.
     """
     scored = {path: state for path, state in states.items() if _is_scored(state)}
 
-    def rank(path: Path) -> tuple[float, float, int]:
-        loss = scored[path].get("loss")
-        return -scored[path]["score"], math.inf if loss is None else loss, checkpoint_step(path)
+    def rank(path: Path) -> tuple[float, float, float, int]:
+        loss, step = scored[path].get("loss"), checkpoint_step(path)
+        newest = -step if improved_with(scored[path]) else 0
+        return newest, -scored[path]["score"], math.inf if loss is None else loss, step
 
     return sorted(scored, key=rank)
+
+
+def improved_with(state: Mapping[str, Any]) -> str:
+    """What a checkpoint was improved with, by its state; empty for one that training wrote."""
+    return str(state.get("environment", {}).get(IMPROVED, ""))
+
+
+def vocabulary_of(checkpoint: Path) -> Path | None:
+    """Where the vocabulary of an improved model lies; None for any other, which has that of its run."""
+    return checkpoint if improved_with(read_state(checkpoint)) else None
 
 
 def _is_scored(state: dict[str, Any]) -> bool:

@@ -80,8 +80,8 @@ def prepare_data(
     check_architecture(settings)
     train, whole_dev = open_corpora(settings, run.cache, reporter)
     dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
-    limits = Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
-    identity = sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
+    limits = limits_of(settings)
+    identity = identity_of(train, dev, limits)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
@@ -118,6 +118,16 @@ def prepare_data(
     (src, tgt), (known_src, known_tgt) = settings.data.languages, train.languages
     languages = src or known_src, tgt or known_tgt
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity, languages)
+
+
+def limits_of(settings: RunConfig) -> Limits:
+    """Which pairs are short enough."""
+    return Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
+
+
+def identity_of(train: Corpus, dev: Corpus, limits: Limits) -> str:
+    """Changes whenever any of the text does that a run is trained and validated on; its checkpoints remember it."""
+    return sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
 
 
 def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:

@@ -140,6 +140,11 @@ def _lead(run: Run, init_from: Path | None) -> TrainingResult:
         prune(run)
         run.log.draw_last_curve()
         return _result(run, _how_to_go_on(run))
+    if run.directory.is_improved:
+        raise UsageError(
+            f"{run.directory} was improved after its training, and training on would begin at what it was before; start"
+            f" a new run: --init-from {run.directory.quoted} --run NEW"
+        )
     _announce(run)
     with joined(run.ranks, FOLLOWER):
         brief_followers(run)

@@ -15,6 +15,7 @@ COMMANDS: dict[str, list[str]] = {
     "data": [*FILES, "--json"],
     "tokenize": [*FILES[:4], "--vocab-size", "300", "--output", "vocabulary"],
     "train": [*FILES, "--run", "r", "--max-steps", "10", *TINY_FLAGS, *SETTLED],
+    "improve": ["--run", "none", "--tgt-text", "dev.de"],
     "translate": ["--run", "tiny", "one two", "three"],
     "generate": ["--run", f"{KEPT / 'text'}", "--seed", "3", "one"],
     "embed": ["--run", f"{KEPT / 'encoder_only'}", "--input", "dev.en", "--output", "vectors.npy"],
@@ -27,8 +28,8 @@ COMMANDS: dict[str, list[str]] = {
     "export": ["--run", "tiny", "--output", "made", "--check", "0"],
     "presets": ["multi30k"],
 }
-CODES = {"check": 4}
-"""The tiny run has hardly learned."""
+CODES = {"check": 4, "improve": 4}
+"""The tiny run has hardly learned. How a run is improved is tried in test_improve."""
 COMPARED = (".safetensors", ".npy", ".model", ".bin")
 
 

@@ -1,4 +1,4 @@
-"""The wings (explain, export, serve) are imported by their commands alone: a tfm without one does all the rest."""
+"""The wings (explain, export, improve, serve) are imported by their commands alone: without one, all others work."""
 
 import shutil
 import sys
@@ -15,6 +15,10 @@ from tfm.cli.app import COMMANDS
 WINGS = {
     "explain": ["--run", "tiny", "one two", "--format", "text"],
     "export": ["--run", "tiny", "--output", "made", "--check", "0"],
+    "improve": [
+        *("--run", "tiny", "--tgt-text", "text.txt", "--set", "training.max_steps=4", *TINY_FLAGS),
+        *("--set", "training.ranks=1"),
+    ],
     "serve": ["--run", "en-de=tiny", "--host", "203.0.113.1"],  # an address that no machine has
 }
 KEPT = Path(__file__).parents[1] / "keepsakes"
@@ -32,7 +36,7 @@ OTHERS = {
 }
 """Each other command at work, in this order: the first one trains the model of most others."""
 CODES = {"check": 4, "serve": 5}
-"""The tiny run has hardly learned, and a server cannot listen where it is told to."""
+"""The tiny run has hardly learned; a server cannot listen where it is told to."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs Linux")
 

@@ -298,4 +298,25 @@ GUARDS = [
         "strict=False)",
         "tests/configs/test_loader.py::test_a_number_is_a_number",
     ),
+    Guard(
+        "a model takes over only if a test finds it better",
+        "engine/improve/models.py",
+        "return self.after > self.before and self.p_value < SIGNIFICANT",
+        "return True",
+        "tests/cli/test_improve.py::test_unrelated_text_leaves_the_run_as_it_was",
+    ),
+    Guard(
+        "no line of the validation set is learned from",
+        "engine/improve/sources.py",
+        '    reasons |= {hash(clean(line)): "in the validation set" for line in dev}\n',
+        "",
+        "tests/engine/improve/test_sources.py::test_lines_that_bring_nothing_or_must_not_be_seen_are_left_out",
+    ),
+    Guard(
+        "no training goes on from a model that was made elsewhere",
+        "engine/runs/directory.py",
+        "        sound = [path for path in sound if not improved_with(read_state(path))]\n",
+        "",
+        "tests/cli/test_improve.py::test_an_improved_run_is_used_as_any_other",
+    ),
 ]

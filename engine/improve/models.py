@@ -1,0 +1,166 @@
+"""The trainings of an improvement, and the test that says which of two models is better."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...configs import RunConfig
+from ...data.corpus import Pair
+from ...system.errors import UsageError
+from ...system.files import read_sealed, replace_json, sealed
+from ...system.interrupts import Interrupts
+from ...system.reporter import Reporter
+from ..choose import training_settings
+from ..evaluation.scores import TESTED, compare
+from ..runs.directory import RunDirectory
+from ..training.train import train
+from ..translator import Translator
+from .pairs import make
+
+SIGNIFICANT = 0.05
+"""A model takes the place of another one if chance explains its lead with less than this probability."""
+SHARE_OF_MADE = 2
+"""Made pairs are at most so many times the genuine ones in a training, which are repeated for that."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A translator on disk."""
+
+    run: Path
+    checkpoint: str = "best"
+
+    def load(self, device: str, reporter: Reporter) -> Translator:
+        """Reads it."""
+        return Translator.load(self.run, checkpoint=self.checkpoint, device=device, warn=reporter.warn)
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """How models are trained: as by `tfm train` without flags, of the size of the model that is improved.
+
+    Attributes:
+        settings: Those of the run that is improved.
+        assignments: Any others, as in `--set`.
+        languages: Of sources and targets, each empty if it is not known.
+    """
+
+    settings: RunConfig
+    assignments: Sequence[str]
+    languages: tuple[str, str]
+    reporter: Reporter
+    interrupts: Interrupts
+
+    def train(
+        self,
+        run: Path,
+        genuine: Path,
+        made: Sequence[Path],
+        dev: Path,
+        *,
+        count: float,
+        max_time: str | None,
+        swapped: bool,
+    ) -> Model:
+        """Trains a model, or goes on; nothing happens where it has come to its end.
+
+        Args:
+            genuine, made, dev: Files of pairs.
+            count: Made pairs for each genuine one.
+            swapped: From target to source.
+        """
+        sides = ("target", "source") if swapped else ("source", "target")
+        codes = self.languages[::-1] if swapped else self.languages
+        data: dict[str, Any] = {"src_column": sides[0], "tgt_column": sides[1], "dev": [str(dev)]}
+        data |= {key: code for key, code in zip(("src_language", "tgt_language"), codes, strict=True) if code}
+        each = [str(path) for path in (genuine, *made)]
+        times = max(round(count / SHARE_OF_MADE), 1)
+        settings = self._settings(run, {**data, "data": each}, max_time)
+        named = [f"{genuine}={times}" if times > 1 else str(genuine), *each[1:]]
+        settings = replace(settings, data=replace(settings.data, data=named))
+        result = train(settings, run=run, reporter=self.reporter, interrupts=self.interrupts)
+        if result is None:
+            raise UsageError("tfm improve starts its own processes: say it without torchrun")
+        return Model(run)
+
+    def _settings(self, run: Path, data: dict[str, Any], max_time: str | None) -> RunConfig:
+        def settings(training: dict[str, Any], say: Any = lambda text: None) -> RunConfig:
+            return training_settings(
+                config=None,
+                run=run,
+                init_from=None,
+                data=data,
+                training=training,
+                assignments=self._assigned(),
+                say=say,
+            )
+
+        if max_time is None:
+            return settings({}, self.reporter.say)
+        longest = settings({}).training.max_steps  # which a time would take the place of
+        return settings({"max_time": max_time, "max_steps": longest}, self.reporter.say)
+
+    def _assigned(self) -> list[str]:
+        """The size of the model, its vocabulary's kind and its way of decoding; then what the user says."""
+        own = asdict(self.settings)
+        kinds = {"type", "separate", "character_coverage", "placeholders", "max_sentences"}
+        if self.settings.tokenizer.type in ("char", "word"):
+            kinds.add("vocab_size")
+        kept = {
+            "model": own["model"].keys() - {"dropout", "attention_dropout"},
+            "tokenizer": kinds,
+            "decoding": own["decoding"].keys(),
+            "training": {"seed", "device", "best_metric", "validation_sentences"},
+        }
+        found = [f"{part}.{key}={json.dumps(own[part][key])}" for part, keys in kept.items() for key in sorted(keys)]
+        return [*found, *self.assignments]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How two models compare on the validation set: their scores in percent, and how likely chance explains it."""
+
+    metric: str
+    before: float
+    after: float
+    p_value: float
+
+    @property
+    def better(self) -> bool:
+        """Whether the second one is."""
+        return self.after > self.before and self.p_value < SIGNIFICANT
+
+    def __str__(self) -> str:
+        name = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}[self.metric]
+        return f"{name} {self.before:.2f} before, {self.after:.2f} after (p = {self.p_value:.3f})"
+
+
+def tested(
+    folder: Path, old: Model, new: Model, dev: Sequence[Pair], metric: str, device: str, reporter: Reporter
+) -> Trial:
+    """Translates the validation set with two models, and compares them by paired bootstrap; remembers the result."""
+    path = folder / "test.json"
+    if not path.exists():
+        sources, references = [src for src, _ in dev], [[tgt] for _, tgt in dev]
+        outputs: list[list[str]] = []
+        for name, model in (("old", old), ("new", new)):
+            translator = model.load(device, reporter)
+            work = f"{translator.checkpoint} {translator.tokenizer.sha256}"
+            made = make(folder / f"dev-{name}.jsonl", sources, translator, None, translator.search(), reporter, work)
+            outputs.append([one.output for one in made])
+        found = compare(metric, outputs, references)
+        replace_json(path, sealed(asdict(Trial(metric, found.values[0], found.values[1], found.p_values[0]))))
+    return Trial(**read_sealed(path))
+
+
+def metric_of(settings: RunConfig) -> str:
+    """By what models are compared: what the run calls its best, where there is a test for that and more is better."""
+    wanted = settings.training.best_metric
+    return wanted if wanted in TESTED else "bleu"
+
+
+def directory_of(model: Model) -> Path:
+    """The checkpoint that a model is."""
+    return RunDirectory(model.run).find_model(model.checkpoint).checkpoint
