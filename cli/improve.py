@@ -47,9 +47,9 @@ def improve(
 
     tfm improve --run runs/mine --tgt-text news.de --max-time 8h
 
-    The same command goes on where it was stopped. It trains a model of the opposite direction, translates the text back, trains the next model on your pairs and on
-    these, and does so again while a test on the validation set says that it helps. The run gets the new model only if
-    that is better beyond doubt; the old one is kept beside it.
+    The same command goes on where it was stopped. It trains a model of the opposite direction, translates the text
+    back, trains the next model on your pairs and on these, and does so again while a test on the validation set says
+    that it helps. The run gets the new model only if that is better beyond doubt; the old one is kept beside it.
     """
     del debug
     started = time.monotonic()

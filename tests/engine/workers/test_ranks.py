@@ -274,5 +274,5 @@ def test_what_killed_leaders_left_is_removed_and_nothing_else(tmp_path: Path, mo
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "store").write_text("")
-    ranks_module._remove_what_killed_leaders_left()
+    ranks_module.remove_what_the_killed_left("tfm-ranks-")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
