@@ -63,7 +63,7 @@ def curves(
     drawn = compared([RunDirectory(path) for path in dict.fromkeys(paths)], metric)
     if output is not None:
         replace_file(output, picture(drawn))
-        console.say(f"{output}: {' and '.join(panel.title.lower() for panel in drawn)}")
+        console.say(f"{output}: {', '.join(panel.title for panel in drawn)}")
     if json_:
         print(json.dumps([asdict(panel) for panel in drawn], ensure_ascii=False))
     elif output is None:

@@ -23,9 +23,8 @@ def presets(
     """List the presets, or print the settings of one.
 
     The list says what each is for, what it takes on two CPU cores, and what came of it. With a name its settings are
-    printed, each with a comment. Your own file can take all of them and say only what is to be otherwise:
-
-    extends: multi30k
+    printed, each with a comment. Your own file can begin with the line extends: multi30k, and say only what is to be
+    otherwise:
 
     tfm train --config mine.yaml --src train.en --tgt train.de
     """

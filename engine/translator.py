@@ -317,11 +317,11 @@ class Translator(FromRun):
         check_texts(prefixes, "prefixes")
         if len(prefixes) != count:
             raise ValueError(f"there are {count} texts, but {len(prefixes)} prefixes")
-        return [self._encode_prefix(prefix) for prefix in prefixes]
+        return [self._encode_prefix(prefix, f"prefixes[{place}]") for place, prefix in enumerate(prefixes)]
 
-    def _encode_prefix(self, prefix: str) -> list[int]:
+    def _encode_prefix(self, prefix: str, called: str = "the prefix") -> list[int]:
         ids = self.tokenizer.tgt.encode(prefix)
-        name, longest = f"the prefix {_shortened(prefix)!r}", self.max_seq_len - 1  # eos takes one place
+        name, longest = f"{called} {_shortened(prefix)!r}", self.max_seq_len - 1  # eos takes one place
         if len(ids) > longest:
             raise DataError(f"{name} has {len(ids)} pieces, but this model writes at most {longest}; shorten it")
         if UNK_ID in ids:

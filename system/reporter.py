@@ -143,7 +143,8 @@ class Console:
 
         That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
         """
-        self._print(visible(text))
+        text = visible(text)
+        self._print(text)
 
     def _print(self, text: str) -> None:
         with contextlib.suppress(OSError):

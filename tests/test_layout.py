@@ -28,6 +28,7 @@ WITHOUT_A_MODULE = {
     "engine/documents/test_documents": "the package engine/documents",
     "data/test_toy": "the package data/toy",
     "data/test_toy_recogniser": "a helper of the tests",
+    "docs/test_python": "docs/python.md and package/, the names of the whole",
     "docs/test_site": "the site that docs/conf.py makes of the pages",
     "docs/test_tour": "docs/tour.md, and the pages in docs/tour",
     "docs/test_tutorial": "docs/tutorial.md",

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from helpers.command import Tfm, error_of
 
+from tfm.cli import completion
+from tfm.engine.evaluation.scores import METRICS
+
 
 @pytest.mark.parametrize(
     ("line", "offered"),
@@ -30,3 +33,7 @@ def test_names_are_completed(installed: Tfm, tiny_run: Path, tmp_path: Path, lin
     asked = {"_TFM_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     done = installed(env=asked)
     assert done.stdout.decode().split() == offered, error_of(done)
+
+
+def test_all_metrics_are_offered() -> None:
+    assert completion.metrics("") == sorted(METRICS)

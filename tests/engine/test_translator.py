@@ -412,7 +412,7 @@ def test_prefixes_that_cannot_be_are_refused_in_one_line(translator: Translator,
     (found,) = translator.translate(["a dog"], beam_size=1, prefixes=fitting)
     assert found.text == fitting
     with pytest.raises(
-        DataError, match=r"^the prefix 'é+\.\.' has \d+ pieces, but this model writes at most 39; shorten it$"
+        DataError, match=r"^prefixes\[0\] 'é+\.\.' has \d+ pieces, but this model writes at most 39; shorten it$"
     ):
         translator.translate(["a dog"], prefixes=["é" * 70])
     with pytest.raises(ValueError, match="there are 2 texts, but 1 prefixes"):
