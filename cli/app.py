@@ -26,8 +26,8 @@ COMMANDS = {
     "check": "Test whether a model does what a Transformer must: one line for each test, exit code 4 if one fails.",
     "explain": "Write a page that walks through one forward pass of your model, number by number.",
     "info": "Describe a run: model, vocabulary, checkpoints and their scores; how good it is, and what would help.",
-    "export": "Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a"
-    " browser.",
+    "export": "Write a run for other programs: for CTranslate2, which is faster; as a page for a browser; for Argos"
+    " Translate.",
     "serve": "Let other programs translate with a run: an HTTP server that speaks LibreTranslate's API.",
     "presets": "List the presets: what each is for, what it takes on two CPU cores, what came of it.",
 }
