@@ -118,8 +118,9 @@ def export(
     from ..engine.runs.find import find_run
 
     format_ = format_ or "ctranslate2"
+    *names, last = FORMATS
     if format_ not in FORMATS:
-        raise UsageError(f"format must be {' or '.join(FORMATS)}, but is {format_!r}")
+        raise UsageError(f"format must be {', '.join(names)} or {last}, but is {format_!r}")
     if quantization not in (None, *FORMATS[format_].weights):
         raise UsageError(f"quantization must be one of {', '.join(FORMATS[format_].weights)}, but is {quantization!r}")
     if output is None:
