@@ -3,6 +3,7 @@
     tfm                   `Translator.translate`
     transformers          `MarianMTModel.generate`, batches of 64 sorted by length, the weights copied
     CTranslate2           the model that `tfm export` writes, float32 and int8, each at its fastest settings
+    tfm with ..           the same export as a run of tfm: `Translator.translate`, with CTranslate2 behind it
 
 MarianMTModel is post-norm: without --run a small post-norm model is trained first, for a few hundred steps. Whatever
 cannot take part is skipped, and said.
@@ -74,10 +75,10 @@ class Task:
     length_penalty: float
     repeats: int
 
-    def arguments(self, name: str) -> list[object]:
-        """The command line of a contestant."""
+    def arguments(self, name: str, run: Path | None = None) -> list[object]:
+        """The command line of a contestant; `run` is an export in the place of the run."""
         return [
-            *("--run", self.run),
+            *("--run", run or self.run),
             *("--input", self.sources),
             *("--sentence", self.sentence),
             *("--output", self.output(name)),
@@ -141,17 +142,17 @@ def transformers(task: Task, description: dict[str, Any]) -> list[Contestant]:
 
 
 def ctranslate2(task: Task, max_seq_len: int) -> list[Contestant]:
-    """CTranslate2 in float32 and in int8, each with the settings that are fastest here."""
-    model = task.folder / "ctranslate2"
-    shutil.rmtree(model, ignore_errors=True)
+    """CTranslate2 in float32 and in int8, each with the settings that are fastest here; and tfm with it."""
     contestants: list[Contestant] = []
     for compute_type in ("float32", "int8"):
+        model = task.folder / f"ctranslate2-{compute_type}"
+        shutil.rmtree(model, ignore_errors=True)
         name = f"CTranslate2 {compute_type}"
         arguments = [*task.arguments(name), "--model", model, "--compute-type", compute_type]
         arguments += ["--max-length", max_seq_len]
         command = script("decode_ctranslate2.py", *arguments, "--find-best", cores())
         trial = Contestant(name, command, needs=("ctranslate2",))
-        if not present([trial]) or not (model.exists() or exported(task.run, model)):
+        if not present([trial]) or not exported(task.run, model, compute_type):
             return []
         say(f"{name}: trying settings")
         best = measure(trial).figures["best"]
@@ -159,12 +160,16 @@ def ctranslate2(task: Task, max_seq_len: int) -> list[Contestant]:
         settings = f"translators x threads, tokens a batch: {words}"
         command = script("decode_ctranslate2.py", *arguments, "--settings", json.dumps(best))
         contestants.append(Contestant(name, command, settings))
+        ours = f"tfm with {name}"
+        command = script("decode_tfm.py", *task.arguments(ours, model))
+        contestants.append(Contestant(ours, command, "the export as a run, as it comes"))
     return contestants
 
 
-def exported(run: Path, output: Path) -> bool:
+def exported(run: Path, output: Path, quantization: str) -> bool:
     """Whether `tfm export` wrote the model; says why not."""
     command = [*TFM, "export", "--run", str(run), "--output", str(output), "--check", "0"]
+    command += ["--quantization", quantization]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         note(f"CTranslate2 skipped: tfm export: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")

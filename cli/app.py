@@ -28,8 +28,7 @@ COMMANDS = {
     "info": "Describe a run: what it is, how good it is, and what would help.",
     "runs": "List the runs: what each is, its pairs, its best score.",
     "curves": "Draw the losses and scores of runs together.",
-    "export": "Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a"
-    " browser.",
+    "export": "Write a run for CTranslate2, a browser or Argos Translate.",
     "serve": "Let other programs translate with a run, over HTTP.",
     "presets": "List the presets, or print the settings of one.",
 }

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, cast
+from zipfile import ZipFile
 
 import typer
 
 from ..engine.exportable import QUANTIZATIONS, WEIGHTS
 from ..engine.file_guard import READS_DATA_OF_RUN, WRITES_FOLDER
 from ..system.errors import UsageError
-from ..system.files import OutputFile
+from ..system.files import BinaryOutputFile, OutputFile
 from ..system.reporter import Console
 from . import options
 from .startup import importing
@@ -22,8 +24,31 @@ if TYPE_CHECKING:
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.load import TrainedRun
 
-FORMATS: dict[str, Sequence[str]] = {"ctranslate2": QUANTIZATIONS, "html": WEIGHTS}
-"""What an export may be, and how each may store its weights."""
+
+@dataclass(frozen=True)
+class Format:
+    """What an export may be.
+
+    Attributes:
+        weights: How it may store them.
+        makes, needs, cannot: What the list says of it.
+    """
+
+    weights: Sequence[str]
+    makes: str
+    needs: str
+    cannot: str
+
+
+FORMATS = {
+    "ctranslate2": Format(
+        QUANTIZATIONS, "a folder for CTranslate2, and a run for tfm", "pip install ctranslate2", "decoder-only models"
+    ),
+    "html": Format(WEIGHTS, "one page that translates by itself", "any browser", "glossaries"),
+    "argos": Format(
+        QUANTIZATIONS, "a package for Argos Translate, LibreTranslate", "pip install argostranslate", "placeholders"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,45 +64,69 @@ class _Export:
 
 def export(
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="PATH", help="The directory to make; of html the file."),
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="The directory to make; of html and argos the file."),
         WRITES_FOLDER,
-    ],
+    ] = None,
     run: Annotated[options.Run, READS_DATA_OF_RUN] = None,
     format_: Annotated[
-        str,
-        typer.Option("--format", metavar="NAME", help="ctranslate2, for programs; html, a page for any browser."),
-    ] = "ctranslate2",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="ctranslate2, for programs; html, a page for any browser; argos, for Argos Translate and"
+            " LibreTranslate. Without it and without --output they are listed. [default: ctranslate2]",
+        ),
+    ] = None,
     quantization: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="How weights are stored: float32, float16, bfloat16, int16, int8, int8_float32, int8_float16"
-            " or int8_bfloat16; of html int8, float16 or float32. [default: float32; of html int8, or float16 where"
-            " int8 costs more than 0.3 BLEU]",
+            " or int8_bfloat16; of html int8, float16 or float32. [default: float32; of argos int8; of html int8, or"
+            " float16 where int8 costs more than 0.3 BLEU]",
         ),
     ] = None,
     checkpoint: options.Checkpoint = "best",
+    src_language: Annotated[
+        str | None,
+        typer.Option("--src-language", metavar="CODE", help="Of argos: the sources' language. [default: the run's]"),
+    ] = None,
+    tgt_language: Annotated[
+        str | None,
+        typer.Option("--tgt-language", metavar="CODE", help="Of argos: the targets' language. [default: the run's]"),
+    ] = None,
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
     ] = 500,
     debug: options.Debug = False,
 ) -> None:
-    """Write a run for CTranslate2, which translates with it faster and without tfm; or as one page for a browser.
+    """Write a run for CTranslate2, a browser or Argos Translate.
 
     tfm export --run runs/mine --output mine.ct2 --quantization int8
 
     tfm export --run runs/mine --output translator.html --format html
+
+    tfm export --run runs/mine --output en-de.argosmodel --format argos
     """
     del debug
+    if format_ is None and output is None:
+        _list_formats()
+        return
     from ..engine.evaluation.reading import dev_pairs
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
 
+    format_ = format_ or "ctranslate2"
+    *names, last = FORMATS
     if format_ not in FORMATS:
-        raise UsageError(f"format must be {' or '.join(FORMATS)}, but is {format_!r}")
-    if quantization not in (None, *FORMATS[format_]):
-        raise UsageError(f"quantization must be one of {', '.join(FORMATS[format_])}, but is {quantization!r}")
+        raise UsageError(f"format must be {', '.join(names)} or {last}, but is {format_!r}")
+    if quantization not in (None, *FORMATS[format_].weights):
+        raise UsageError(f"quantization must be one of {', '.join(FORMATS[format_].weights)}, but is {quantization!r}")
+    if output is None:
+        raise UsageError("say where to: --output PATH")
+    if format_ != "argos" and (src_language or tgt_language):
+        raise UsageError("--src-language and --tgt-language take effect only with --format argos")
     console = Console()
     directory = RunDirectory(find_run(run, console))
 
@@ -86,9 +135,21 @@ def export(
     chosen = _Export(directory, checkpoint, output, pairs, console)
     if format_ == "html":
         _to_html(chosen, cast("Weights | None", quantization))
+    elif format_ == "argos":
+        known = directory.languages
+        _to_argos(chosen, (src_language or known[0], tgt_language or known[1]), quantization or "int8")
     else:
         _to_ctranslate2(chosen, quantization or "float32")
     print(output)
+
+
+def _list_formats() -> None:
+    """Prints what an export may be."""
+    rows = [("format", "what it makes", "what it needs", "what it cannot do")]
+    rows += [(name, one.makes, one.needs, one.cannot) for name, one in FORMATS.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _to_ctranslate2(chosen: _Export, quantization: str) -> None:
@@ -103,18 +164,36 @@ def _to_ctranslate2(chosen: _Export, quantization: str) -> None:
     figures = f"{quantization}, {size / 1e6:,.1f} MB"
     chosen.console.say(f"exported {checkpoint} ({figures}); {chosen.output}/README.md shows how to use it")
     if chosen.pairs:
-        _compare(chosen, checkpoint, quantization == "float32")
+        _compare(chosen, checkpoint, chosen.output, quantization == "float32")
 
 
-def _compare(chosen: _Export, checkpoint: Path, exact: bool) -> None:
-    """Translates with the run and with its export, and says how far they agree."""
+def _to_argos(chosen: _Export, languages: tuple[str, str], quantization: str) -> None:
+    with importing():
+        from ..engine.export.argos import write_package
+
+    stored = chosen.run.find_model(chosen.checkpoint, warn=chosen.console.warn)
+    with BinaryOutputFile(chosen.output) as stream:
+        write_package(chosen.run, stored, stream, languages, quantization=quantization)
+    checkpoint, size = stored.checkpoint, chosen.output.stat().st_size / 1e6
+    chosen.console.say(
+        f"exported {checkpoint} ({quantization}, {size:,.1f} MB); install it with argospm install {chosen.output}"
+    )
+    if chosen.pairs:
+        with TemporaryDirectory(prefix="tfm-export-") as folder, ZipFile(chosen.output) as package:
+            package.extractall(folder)
+            (model,) = Path(folder).glob("*/model")
+            _compare(chosen, checkpoint, model, quantization == "float32")
+
+
+def _compare(chosen: _Export, checkpoint: Path, model: Path, exact: bool) -> None:
+    """Translates with the run and with a directory of CTranslate2, and says how far they agree."""
     from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
     from ..engine.runs.checkpoint import checkpoint_step
     from ..engine.translator import Translator
 
     console = chosen.console
     try:
-        export = load_export(chosen.output)
+        export = load_export(model)
     except (RuntimeError, ValueError) as error:
         console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
         return

@@ -9,7 +9,9 @@
     print(translator.translate(["Another sentence."], beam_size=5)[0].text)
 
     commands                    the three commands as functions
-    translator, translation     text to text; generator, embedder: beginnings to texts, texts to vectors
+    translator, translation     text to text
+    searcher, exported_searcher what searches for it: the model of a run, or CTranslate2 with an export
+    generator, embedder: beginnings to texts, texts to vectors
     choose                      which settings a start gets
     training/, workers/         a training, and its processes
     runs/, describe             what a run is, on disk and in words

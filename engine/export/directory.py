@@ -32,32 +32,46 @@ def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, q
         UsageError: `output` exists and is no earlier export.
         EnvironmentFault: CTranslate2 is missing, or the directory cannot be written.
     """
+    empty = output.is_dir() and not any(output.iterdir())
+    if (output.exists() or output.is_symlink()) and not empty and not (output / MARK).is_file():
+        raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
+    model, tokenizer = find_exportable(run, stored)
+    from .readme import render_readme
+
+    with staged_directory(output) as staged:
+        write_model(model, tokenizer, staged, quantization)
+        tokenizer.save(staged / "tokenizer")
+        text = render_readme(stored.description, tokenizer, quantization=quantization)
+        write_file(staged / "README.md", text.encode())
+        origin = Origin(metadata.version("tfm"), str(stored.checkpoint), quantization)
+        seal(staged, origin, read_file(stored.checkpoint, "model.json"))
+
+
+def find_exportable(run: RunDirectory, stored: StoredModel) -> tuple[Transformer, Tokenizer]:
+    """A checkpoint's model and its vocabularies.
+
+    Raises:
+        ModelError: They do not belong together, or CTranslate2 cannot hold them.
+        EnvironmentFault: CTranslate2 is missing.
+    """
     try:
         import ctranslate2.specs  # noqa: F401
     except ImportError as error:
         raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
-    from .readme import render_readme
-    from .specification import specify
-
-    empty = output.is_dir() and not any(output.iterdir())
-    if (output.exists() or output.is_symlink()) and not empty and not (output / MARK).is_file():
-        raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
     description, model = stored.description, restore_model(stored)
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, stored.checkpoint)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
     if reasons := why_not_exportable(model.config, vocab_size=largest):
         raise ModelError(f"{run} cannot be exported to CTranslate2: {'; '.join(reasons)}")
     assert isinstance(model, Transformer)
-    with staged_directory(output) as staged:
-        _write_model(specify(model, tokenizer.tgt.forbidden_ids()), tokenizer, staged, quantization)
-        tokenizer.save(staged / "tokenizer")
-        text = render_readme(description, tokenizer, quantization=quantization)
-        write_file(staged / "README.md", text.encode())
-        origin = Origin(metadata.version("tfm"), str(stored.checkpoint), quantization)
-        seal(staged, origin, read_file(stored.checkpoint, "model.json"))
+    return model, tokenizer
 
 
-def _write_model(spec: Any, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
+def write_model(model: Transformer, tokenizer: Tokenizer, directory: Path, quantization: str) -> None:
+    """Writes what CTranslate2 loads into a directory."""
+    from .specification import specify
+
+    spec: Any = specify(model, tokenizer.tgt.forbidden_ids())
     for vocabulary, register in (
         (tokenizer.src, spec.register_source_vocabulary),
         (tokenizer.tgt, spec.register_target_vocabulary),

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -90,20 +91,40 @@ def test_without_node_a_page_is_made_all_the_same(tfm: Tfm, tiny_run: Path, tmp_
 def test_wrong_use(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
     write_lines(tmp_path / "thesis.txt", ["years of work"])
     for arguments, code, words in [
-        (["--output", "x", "--format", "onnx"], 2, "format must be ctranslate2 or html, but is 'onnx'"),
+        (["--output", "x", "--format", "onnx"], 2, "format must be ctranslate2, html or argos, but"),
         (["--output", "x", "--format", "html", "--quantization", "int16"], 2, "must be one of int8, float16, float32,"),
         (["--output", ".", "--format", "html"], 5, "it is a directory; name a file"),
         (["--output", "x", "--quantization", "int4"], 2, "quantization must be one of float32, "),
         (["--output", "x", "--checkpoint", "7"], 4, "no checkpoint '7'"),
         (["--output", "thesis.txt"], 2, "thesis.txt exists and was not made by tfm export"),
         (["--output", "."], 2, "was not made by tfm export"),
-        ([], 2, "--output"),
+        (["--format", "html"], 2, "say where to: --output PATH"),
+        (["--output", "x", "--format", "argos"], 2, "does not know them; add --src-language CODE"),
+        (["--output", "x", "--tgt-language", "de"], 2, "take effect only with --format argos"),
     ]:
         done = tfm("export", "--run", tiny_run, *arguments)
         assert done.returncode == code, error_of(done)
         assert words in error_of(done)
         assert error_of(done).count("tfm: error: ") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_alone_it_lists_the_formats(tfm: Tfm) -> None:
+    done = tfm("export")
+    assert done.returncode == 0 and not done.stderr
+    header, *rows = done.stdout.decode().splitlines()
+    assert [row.split()[0] for row in rows] == ["ctranslate2", "html", "argos"]
+    for column in ("what it makes", "what it needs", "what it cannot do"):
+        assert all(row[header.index(column) - 1] == " " != row[header.index(column)] for row in rows), "aligned"
+    assert max(map(len, (header, *rows))) <= 120
+
+
+def test_a_package_for_argos_is_written_and_compared(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    flags = ["export", "--run", tiny_run, "--output", tmp_path / "made.argosmodel", "--format", "argos", "--check", 8]
+    done = tfm(*flags, "--src-language", "en", "--tgt-language", "de", cwd=tiny_run.parent)
+    assert done.returncode == 0, error_of(done)
+    assert "(int8, " in error_of(done) and " of 8 " in error_of(done)
+    assert zipfile.is_zipfile(tmp_path / "made.argosmodel")
 
 
 def test_without_the_extra_one_line_says_what_to_install(installed: Tfm, tiny_run: Path, tmp_path: Path) -> None:
