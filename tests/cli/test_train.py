@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.command import TFM, TINY_FLAGS, Tfm, error_of, records, write_lines
 
-from tfm.cli.train import _command_line
+from tfm.cli.train import command_line
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.runs.directory import RunDirectory
 from tfm.system.files import sha256_file
@@ -207,7 +207,7 @@ def test_a_training_that_is_under_way_is_told_to_finish(tfm: Tfm, corpus: Path) 
 def test_a_run_is_told_to_finish_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for flags in (["--finish-in", "10m", "--run", "my r"], ["--run", "my r", "--finish-in=10m"]):
         monkeypatch.setattr(sys, "argv", ["tfm", "train", *flags])
-        assert _command_line() == ": tfm train --run 'my r'"
+        assert command_line() == ": tfm train --run 'my r'"
 
 
 def test_a_run_that_finds_its_length_says_so_before_and_after(tfm: Tfm, corpus: Path) -> None:
@@ -532,9 +532,9 @@ def test_a_closed_stream_is_like_one_that_nobody_reads(tfm: Tfm, corpus: Path, s
 
 def test_torchrun_is_not_left_out_of_a_command_to_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tfm", "train", "--run", "my run"])
-    assert _command_line() == ": tfm train --run 'my run'"
+    assert command_line() == ": tfm train --run 'my run'"
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    assert _command_line() == ""
+    assert command_line() == ""
 
 
 def test_weights_that_are_no_numbers_are_never_saved(tfm: Tfm, corpus: Path) -> None:
