@@ -9,6 +9,7 @@
       metrics.jsonl         losses and scores            timing.jsonl    clocks
       learning_curve.png    both of metrics.jsonl as a picture
       cache/                tokenised corpora: may be deleted
+      improve/              what `tfm improve` makes on its way: may be deleted
       checkpoints/          see `checkpoint`
 
 Nothing here needs torch.
@@ -78,6 +79,7 @@ class RunDirectory:
         self.config = self.path / "config.yaml"
         self.tokenizer = self.path / "tokenizer"
         self.cache = self.path / "cache"
+        self.improve = self.path / "improve"
         self.plan = self.path / "plan.json"
         self.finish = self.path / "finish.json"
         self.finish_request = self.path / "finish-request.json"
@@ -105,7 +107,7 @@ class RunDirectory:
     @property
     def folders(self) -> list[Path]:
         """The same of its folders."""
-        return [self.tokenizer, self.cache, self._checkpoints]
+        return [self.tokenizer, self.cache, self.improve, self._checkpoints]
 
     # --- one writer at a time ---
 
