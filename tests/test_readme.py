@@ -27,6 +27,8 @@ def shortened(command: str) -> str:
         missing += ["model.num_decoder_layers=0"] if "-encoder" in command else []
         stacks = [flag for setting in missing for flag in ("--set", setting)]
         return f"{command} --max-steps 2 {shlex.join([*TINY_FLAGS, *stacks])}"
+    if command.startswith("tfm improve"):
+        return f"{command} --set training.max_steps=2 {shlex.join(TINY_FLAGS)}"
     return command
 
 
@@ -47,6 +49,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / directory).mkdir(exist_ok=True)
         for name in names:
             write_lines(folder / directory / name, src if name.endswith(("en", "src")) else tgt)
+    for name, lines in (("news.en", src), ("news.de", tgt)):
+        write_lines(folder / name, [f"{line} {line}" for line in lines])
     write_lines(folder / "app.po", ['msgid "one two"', 'msgstr ""'])
     write_lines(folder / "table.csv", ["id,english,german", "1,one two,", "2,three four,"])
     write_lines(folder / "terms.tsv", ["one\teins"])

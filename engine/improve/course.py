@@ -327,7 +327,7 @@ def improve(
     with directory.lock():
         base = read_base(directory, reporter)
         stored = starting_model(directory, text)
-        pairs = directory.path / "improve" / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
+        pairs = directory.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
         model = sha256_bytes(stored.weights)
         folder = pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"
         start = Model(directory.path, str(checkpoint_step(stored.checkpoint)))

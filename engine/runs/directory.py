@@ -10,6 +10,7 @@
       learning_curve.png    both of metrics.jsonl as a picture
       tensorboard/          events for TensorBoard, if training.tensorboard asks for them
       cache/                tokenised corpora: may be deleted
+      improve/              what `tfm improve` makes on its way: may be deleted
       checkpoints/          see `checkpoint`
 
 Nothing here needs torch.
@@ -87,6 +88,7 @@ class RunDirectory:
         self.config = self.path / "config.yaml"
         self.tokenizer = self.path / "tokenizer"
         self.cache = self.path / "cache"
+        self.improve = self.path / "improve"
         self.plan = self.path / "plan.json"
         self.finish = self.path / "finish.json"
         self.finish_request = self.path / "finish-request.json"
@@ -115,7 +117,7 @@ class RunDirectory:
     @property
     def folders(self) -> list[Path]:
         """The same of its folders."""
-        return [self.tokenizer, self.cache, self.tensorboard, self._checkpoints]
+        return [self.tokenizer, self.cache, self.tensorboard, self.improve, self._checkpoints]
 
     # --- one writer at a time ---
 

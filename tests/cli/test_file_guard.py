@@ -24,7 +24,7 @@ from tfm.system.errors import UsageError
 NAME_NO_FILE = {
     *("text", "beginning", "name", "checkpoint", "device", "precision", "src_column", "tgt_column"),
     *("src_language", "tgt_language", "encoding", "prefix", "metric", "format_", "quantization", "type_", "show"),
-    *("max_time", "finish_in", "set_", "host", "api_key"),
+    *("max_time", "until", "finish_in", "set_", "host", "api_key"),
 }
 """Parameters that are words. What `set_` names is checked with the settings."""
 HELD = b"what is not to be lost\n"
@@ -158,7 +158,7 @@ def _content(folder: Path) -> dict[Path, bytes]:
 
 
 WITH_OUTPUTS = sorted({name for name, *_, (_, *rest) in parameters() if any(isinstance(one, Writes) for one in rest)})
-TEXT = {"explain": ["a text"]}
+TEXT = {"explain": ["a text"], "improve": ["--tgt-text", "another"]}
 
 
 @pytest.mark.parametrize("way", WAYS)
