@@ -30,9 +30,9 @@ def test_a_run_is_described_as_it_is(run_directory: Path, tokenizer: Tokenizer) 
     assert found["decoding"] == description.decoding
     assert found["training"] == {"step": 30, "of": 30, "epoch": 1, "target_tokens": 3000, "stopped_early": False}
     assert found["checkpoints"] == [
-        {"step": 10, "score": 1.5, "best": False, "last": False, "damage": ""},
-        {"step": 20, "score": 3.5, "best": True, "last": False, "damage": ""},
-        {"step": 30, "score": 2.5, "best": False, "last": True, "damage": ""},
+        {"step": 10, "score": 1.5, "metric": None, "best": False, "last": False, "damage": ""},
+        {"step": 20, "score": 3.5, "metric": None, "best": True, "last": False, "damage": ""},
+        {"step": 30, "score": 2.5, "metric": None, "best": False, "last": True, "damage": ""},
     ]
     json.dumps(found)
 
