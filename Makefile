@@ -4,7 +4,8 @@
 #              docs/reliability.md for the others and what they gave
 # make check   linters, types, import contract, the documentation without a warning
 # make docs    the documentation as a site: docs/_build/html/index.html
-# make tour    the pages in docs/tour: three toy models, trained if runs/ has them not, and one sentence with each
+# make tour    pages of `tfm explain` in docs/tour: three toy models, trained if runs/ has them not, and one sentence
+# make site    the tour, then the documentation with it: what is published
 # make bench   tfm beside its peers, in an environment of their own (benchmarks/README.md)
 #
 # On Linux, torch from PyPI brings several GB of CUDA libraries. For the CPU build:
@@ -20,7 +21,7 @@ BENCH ?=
 SOURCES := $(shell find cli configs data engine seq2seq system -name '*.py' -o -name '*.yaml' -o -name 'page.*' -o -name py.typed) pyproject.toml
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo tour test test-slow check docs format bench build clean
+.PHONY: demo tour site test test-slow check docs format bench build clean
 
 # The package is installed as a user would have it, not in place: tests then see what the wheel holds.
 $(VENV)/installed: $(VENV)/runtime $(SOURCES)
@@ -41,7 +42,7 @@ $(VENV)/runtime: constraints.txt pyproject.toml
 $(VENV)/development: $(VENV)/installed
 	@test -e $@ -a $@ -nt $(VENV)/runtime || $(BIN)/pip install --quiet -c constraints.txt \
 		basedpyright build ctranslate2 furo hypothesis import-linter lxml myst-parser playwright pytest pytest-timeout \
-		pytest-xdist python-calamine python-multipart ruff sacremoses sphinx starlette tensorboard uvicorn
+		pytest-xdist python-calamine python-multipart ruff sacremoses sphinx sphinx-copybutton starlette tensorboard uvicorn
 	@touch $@
 
 demo: $(VENV)/installed
@@ -82,6 +83,8 @@ check: $(VENV)/development docs
 docs: $(VENV)/development
 	@rm -rf docs/_build
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
+
+site: tour docs
 
 format: $(VENV)/development
 	@$(BIN)/ruff check --fix .

@@ -8,19 +8,24 @@ with the time, as in transformers' own Trainer, so that it is right for any numb
 """
 
 import argparse
+import json
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import sentencepiece
 import torch
 from common import BenchmarkError, processor_flags, read_lines, report_errors, say
-from ladder_peer import BEAM_SIZE, UNK_ID, peer_parser, print_figures, train_vocabulary
+from ladder import looping_share
 from marian import build_marian
 from torch import Tensor
 from torch.nn import functional as F
 from train_marian import BOS_ID, EOS_ID, IGNORE, PAD_ID, pad
 
+UNK_ID = 1
+BEAM_SIZE = 5
 MAX_LENGTH = 256
 """Positions; longer pairs are left out of training, longer sources are cut."""
 BF16_INSTRUCTIONS = {"amx_bf16", "avx512_bf16"}
@@ -106,11 +111,60 @@ def translate(model: Any, vocabulary: Any, texts: list[str]) -> list[str]:
     return [found[i] for i in range(len(rows))]
 
 
+def flags() -> argparse.ArgumentParser:
+    """The flags of the script."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rung", type=Path, required=True, metavar="DIR", help="as ladder.py build wrote it")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="for all that the script writes")
+    parser.add_argument("--minutes", type=float, required=True, help="of training")
+    parser.add_argument("--set", dest="part", choices=("valid", "test"), default="valid", help="what to score")
+    parser.add_argument("--vocab-size", type=int, default=5000)
+    parser.add_argument("--d-model", type=int, default=512)
+    parser.add_argument("--d-ff", type=int, default=512)
+    parser.add_argument("--heads", type=int, default=2)
+    parser.add_argument("--layers", type=int, default=5, help="of each stack")
+    parser.add_argument("--dropout", type=float, default=0.3)
+    parser.add_argument("--tokens", type=int, default=4096, help="of a batch")
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--warmup", type=int, default=200, help="updates")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--label-smoothing", type=float, default=0.6)
+    return parser
+
+
+def train_vocabulary(rung: Path, stem: Path, size: int) -> Any:
+    """A joint BPE vocabulary of both sides of the training text."""
+    sentencepiece.SentencePieceTrainer.train(
+        input=",".join(str(rung / f"train.{side}") for side in ("src", "tgt")),
+        model_prefix=str(stem),
+        model_type="bpe",
+        vocab_size=size,
+        character_coverage=1.0,
+        pad_id=PAD_ID,
+        unk_id=UNK_ID,
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_file=f"{stem}.model")
+
+
+def print_figures(options: argparse.Namespace, outputs: list[str], updates: int) -> None:
+    """Keeps the translations, and prints their scores as one JSON object."""
+    from tfm.engine.evaluation.scores import score
+
+    text = "".join(f"{line}\n" for line in outputs)
+    (options.output / f"{options.part}.hyp").write_text(text, encoding="utf-8")
+    references = [[line] for line in read_lines(options.rung / f"{options.part}.tgt")]
+    scores = {name: score(name, outputs, references) for name in ("bleu", "chrf")}
+    figures: dict[str, Any] = {name: round(found.value, 2) for name, found in scores.items()}
+    signatures = sorted(found.signature for found in scores.values())
+    print(json.dumps(figures | {"loops": looping_share(outputs), "updates": updates, "signatures": signatures}))
+
+
 def main() -> None:
     """Trains, translates, prints the figures as one JSON object."""
-    parser = peer_parser(__doc__, d_model=512, d_ff=512, heads=2, layers=5, warmup=200)
-    parser.add_argument("--label-smoothing", type=float, default=0.6)
-    options = parser.parse_args()
+    options = flags().parse_args()
 
     torch.manual_seed(options.seed)
     options.output.mkdir(parents=True, exist_ok=True)

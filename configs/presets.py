@@ -13,9 +13,9 @@ class Preset:
     name: str
     made_for: str
     cost: str
-    """Time on two CPU cores, as measured (README) or estimated."""
+    """Time on two CPU cores, as measured (benchmarks/quality.md) or estimated."""
     result: str
-    """What came of it, on sentences never seen; see README and benchmarks/ablations.md."""
+    """What came of it, on sentences never seen; see benchmarks/quality.md."""
 
 
 _NOT_MEASURED = "not measured"

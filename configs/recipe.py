@@ -1,6 +1,6 @@
 """From the size of a small corpus to the settings that suit it, each with its reason; and settings for training on.
 
-The preset `pairs` has what is the same for all of them. What was measured is in `benchmarks/ablations.md`.
+The preset `pairs` has what is the same for all of them. What was measured is in `benchmarks/journal.md`.
 """
 
 import math

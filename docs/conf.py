@@ -13,10 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pages import write_stubs
+
+write_stubs()
 project = "tfm"
 release = metadata.version("tfm")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "pages", "markup"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions += ["sphinx_copybutton", "pages", "markup"]
 exclude_patterns = ["_build"]
 nitpicky = True
 nitpick_ignore_regex = [
@@ -26,6 +30,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|np|npt|collections|pathlib|typing|typer|click|pydantic|contextlib|sentencepiece)(\..*)?"),
 ]
 smartquotes = False
+copybutton_prompt_text = "$ "
 highlight_language = "text"
 default_role = "code"
 
@@ -46,7 +51,7 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"tfm {release}"
 html_static_path = ["_static"]
-html_extra_path = ["tour"]  # pages of `tfm explain`, beside the pages of the site
+html_extra_path = ["tour"] if (Path(__file__).parent / "tour").is_dir() else []  # built by `make tour`
 html_css_files = ["tfm.css"]
 html_copy_source = False
 html_show_sphinx = False

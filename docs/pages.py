@@ -10,6 +10,7 @@ other file the site shows the path.
 """
 
 import ast
+import json
 import posixpath
 import re
 from functools import cache
@@ -21,13 +22,15 @@ from sphinx.util import logging
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
-    "README.md": "readme.md",
+    "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/README.md": "benchmarks.md",
-    "benchmarks/ablations.md": "ablations.md",
+    "benchmarks/quality.md": "quality.md",
+    "benchmarks/speed.md": "speed.md",
+    "benchmarks/journal.md": "journal.md",
 }
-"""Files outside docs/, and the pages that they are on the site."""
+"""Files outside docs/, and their pages on the site. `index.md` has a part of its file; `write_stubs` makes the rest."""
 PACKAGES = ("cli", "configs", "data", "engine", "seq2seq", "system")
 _INCLUDE = re.compile(r'^<!-- include(?: from "(.+)" to "(.+)")? --> \[[^\]]*\]\((\S+)\)$', re.MULTILINE)
 _GENERATED = re.compile(r"^<!-- generated: (\w+) -->.*$", re.MULTILINE)
@@ -36,6 +39,14 @@ _LINK = re.compile(r"(`[^`\n]*`)|(?<!\!)\[((?:`[^`\n]*`|[^\[\]`])*)\]\(([^()\s]+
 _SOURCES = '<meta name="source-pages" content="">'
 
 logger = logging.getLogger(__name__)
+
+
+def write_stubs() -> None:
+    """Writes a page for each file outside docs/, for Sphinx alone: git does not know them."""
+    for path, page in PAGES.items():
+        stub, text = ROOT / "docs" / page, f"<!-- include --> [{path}](../{path})\n"
+        if page != "index.md" and not (stub.is_file() and stub.read_text(encoding="utf-8") == text):
+            stub.write_text(text, encoding="utf-8")
 
 
 def complete(app: Sphinx, docname: str, content: list[str]) -> None:
@@ -47,6 +58,22 @@ def complete(app: Sphinx, docname: str, content: list[str]) -> None:
         begun = match.end()
     page += _linked(content[0][begun:], "docs", docname)
     content[0] = _GENERATED.sub(lambda match: GENERATED[match[1]](), page)
+    if docname == "tour":
+        content[0] = with_tour(content[0], ROOT / "docs" / "tour")
+
+
+def with_tour(page: str, folder: Path) -> str:
+    """The page with links to the stations of the built tour; the page itself if none was built."""
+    for path in sorted(folder.glob("tour-*.html")):
+        found = re.search(r'<script id="data"[^>]*>(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
+        assert found is not None, path
+        links = {path.stem.removeprefix("tour-"): path.name}
+        if path.stem == "tour-encoder-decoder":
+            for one in json.loads(found[1].replace("<\\/", "</"))["stations"]:
+                links[one["title"]] = f"{path.name}#{one['id'].replace('{layer}.', '').replace('.', '-')}"
+        for name, address in links.items():
+            page = page.replace(f"\n| {name} |", f'\n| <a href="{address}">{name}</a> |')
+    return page
 
 
 def _included(match: re.Match[str], docname: str) -> str:
@@ -80,8 +107,6 @@ def _link(match: re.Match[str], folder: str, docname: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, name))
     if path in PAGES or (path.startswith("docs/") and path.endswith(".md")):
         return f"[{text}]({PAGES.get(path) or path.removeprefix('docs/')}{'#' if anchor else ''}{anchor})"
-    if path.startswith("docs/tour/"):
-        return f'<a href="{posixpath.basename(path)}{"#" if anchor else ""}{anchor}">{text}</a>'
     if not (ROOT / path).exists() or (anchor and anchor not in definitions(path)):
         logger.warning("a link to %s, which is not there", target, location=docname)
     if path.endswith(".py") and path.split("/")[0] in PACKAGES:

@@ -27,12 +27,13 @@ def commands() -> str:
         context = command.make_context(name, [], parent=root, resilient_parsing=True)
         usage = " ".join(["tfm", name, *command.collect_usage_pieces(context)])
         parts += [f"## `tfm {name}`", f"```text\n{usage}\n```", *_help(command.help)]
+        parts.append(f"```{{program}} tfm {name}\n```")
         for parameter in command.params:
             if (record := parameter.get_help_record(context)) is not None:
                 shown, said = record
                 if parameter.param_type_name == "argument":
                     shown = parameter.metavar + (" .." if parameter.nargs == -1 else "")
-                parts.append(f"`{shown}`\n: {_plain(said)}")
+                parts.append(f"```{{option}} {shown}\n{_plain(said)}\n```")
     return "\n\n".join(parts)
 
 
@@ -57,7 +58,8 @@ def settings() -> str:
         for field in fields(config):
             note, values = " ".join(notes[field.name].split()), _values(types[field.name])
             values = values[0].upper() + values[1:]
-            parts.append(f"`{section.name}.{field.name}`\n: {note}\n\n  {values}; default {_default(field)}.")
+            about = f"{note}\n\n{values}; default {_default(field)}."
+            parts.append(f"```{{confval}} {section.name}.{field.name}\n{about}\n```")
     return "\n\n".join(parts)
 
 

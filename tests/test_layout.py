@@ -30,7 +30,7 @@ WITHOUT_A_MODULE = {
     "data/test_toy_recogniser": "a helper of the tests",
     "docs/test_python": "docs/python.md and package/, the names of the whole",
     "docs/test_site": "the site that docs/conf.py makes of the pages",
-    "docs/test_tour": "docs/tour.md, and the pages in docs/tour",
+    "docs/test_tour": "docs/pages, the links of docs/tour.md",
     "docs/test_tutorial": "docs/tutorial.md",
     "engine/export/html/test_browser": "the page in Chromium",
     "engine/browser/test_machines": "engine.js, its machines",

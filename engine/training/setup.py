@@ -92,7 +92,7 @@ def divide(
     """The division that is about as fast as any, with the fewest processes, then the fewest parts.
 
     An update takes as long as the rank with most parts, which computes one after the other, each with all its threads.
-    What costs how much was measured on two cores (benchmarks/README.md); for more it is an estimate.
+    What costs how much was measured on two cores (benchmarks/journal.md); for more it is an estimate.
 
     Args:
         cores: Threads to give away.

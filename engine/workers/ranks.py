@@ -53,7 +53,7 @@ class SharedMemory:
     """Room for one tensor of each rank of a machine, and for their sum.
 
     Through the loopback interface every byte is copied several times: for the gradient of a model of 4.6 million
-    parameters two processes need 24 ms, in shared memory 6 ms (benchmarks/README.md).
+    parameters two processes need 24 ms, in shared memory 6 ms (benchmarks/journal.md).
 
     The memory belongs to a file without a name, which only Linux has (memfd). The leader makes it and its children
     inherit it, so that nothing is left behind when a process is killed. Elsewhere, and where memory is short, there is

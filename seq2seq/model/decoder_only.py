@@ -3,9 +3,9 @@
     source </s> <s> target        as a translator: P(target | source)
     <s> text                      as a language model: P(text)
 
-Its block is the encoder's, self-attention and feed-forward, under a causal mask: [Yang 2024a] draws it so, with one
-masked self-attention for each block. Their code keeps a second self-attention without a mask, which sees the future;
-see docs/sources.md.
+Its block is the encoder's, self-attention and feed-forward, under a causal mask. The block in the text of [Yang 2024a]
+and [Yang 2024b], and in the code of the latter, has a second self-attention without a mask, which sees the future; see
+docs/sources.md.
 """
 
 import torch

@@ -15,11 +15,14 @@ from tfm.configs import load_config, merge, parse_config
 from tfm.configs.loader import parse_assignment
 
 ROOT = Path(__file__).parent.parent.parent
-ABLATIONS = (ROOT / "benchmarks" / "ablations.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "benchmarks"
+JOURNAL = (FOLDER / "journal.md").read_text(encoding="utf-8")
 SCRIPTS = {
     command.partition("#")[0].strip()
-    for name in ("README.md", "benchmarks/README.md")
-    for command in re.findall(r"benchmarks/\w+\.py[^`\n]*", (ROOT / name).read_text(encoding="utf-8"))
+    for name in ("README", "speed", "quality", "journal")
+    for command in re.findall(
+        r"benchmarks/\w+\.py[^`\n]*", (ROOT / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
+    )
 }
 PARSE_ONLY = """
 import argparse, json, runpy, sys
@@ -51,7 +54,7 @@ def test_the_scripts_know_the_flags_they_are_shown_with() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_commands_of_the_ablations_start(tmp_path: Path) -> None:
+def test_the_commands_of_the_journal_start(tmp_path: Path) -> None:
     lines = [f"one two three number {i}" for i in range(80)]
     for corpus, language in (("multi30k", "de"), ("tatoeba_en_fr", "fr")):
         (tmp_path / corpus).mkdir()
@@ -61,7 +64,7 @@ def test_the_commands_of_the_ablations_start(tmp_path: Path) -> None:
     for side in ("en", "fr"):
         write_lines(tmp_path / f"20k.{side}", lines)
     environment = {**os.environ, "TFM_CORPORA": str(tmp_path)}
-    shown = commands(ABLATIONS, "tfm", "awk")
+    shown = commands(JOURNAL, "tfm", "awk")
     assert len(shown) >= 3
     for command in shown:
         line = command.replace("PRESET", "pairs-100k").replace("TIME", "10m")
@@ -71,12 +74,12 @@ def test_the_commands_of_the_ablations_start(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stderr.decode()}"
 
 
-def test_the_settings_of_the_ablations_are_settings() -> None:
+def test_the_settings_of_the_journal_are_settings() -> None:
     preset = load_config("multi30k")
     shown = {
         assignment
-        for code in re.findall(r"`([^`\n]+)`", ABLATIONS)
-        for assignment in re.findall(r"(?<!\S)(?:\w+\.)?\w+=[\w.+-]+(?!\S)", code)
+        for code in re.findall(r"`([^`\n]+)`", JOURNAL)
+        for assignment in re.findall(r"(?<!\S)(?:[a-z_]+\.)?[a-z_]+=[\w.+-]+(?!\S)", code)
     }
     assert len(shown) > 15
     for assignment in shown:

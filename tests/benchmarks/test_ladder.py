@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +11,6 @@ import pytest
 from helpers.command import TINY_FLAGS, write_lines
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
-RunPeer = Callable[[str, float], Path]
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
@@ -91,62 +89,3 @@ def test_a_rung_is_trained_scored_and_only_scored_the_next_time(built: Path) -> 
     assert "is already finished at step 3" in second.stderr
     state = built / "runs" / "counting-40" / "checkpoints" / "step-000003" / "state.json"
     assert json.loads(state.read_text())["progress"]["step"] == 3
-
-
-@pytest.fixture
-def run_joeynmt(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPeer:
-    """Runs the script on a rung with a program in place of JoeyNMT's Python; returns its output folder."""
-    import ladder_joeynmt  # pyright: ignore[reportMissingImports]
-
-    def run(program: str, minutes: float) -> Path:
-        output = tmp_path / "joeynmt"
-        paths = ["--python", program, "--rung", str(built / "counting-40"), "--output", str(output)]
-        sizes = ["--minutes", str(minutes), "--vocab-size", "40", "--layers", "2"]
-        monkeypatch.setattr(sys, "argv", ["ladder_joeynmt.py", *paths, *sizes])
-        ladder_joeynmt.main()
-        return output
-
-    return run
-
-
-STAND_IN = """#!{python}
-import json, sys, time
-mode, config = sys.argv[3:5]
-read = json.load(open(config))
-if mode == "train":
-    print("joeynmt.training - Epoch   1, Step:       50, Batch Loss: 3.2")
-    print("joeynmt.training - Epoch   2, Step:      100, Batch Loss: 2.1", flush=True)
-    import pathlib
-    model = pathlib.Path(read["model_dir"])
-    model.mkdir()
-    (model / "best.ckpt").touch()
-    time.sleep(60)
-else:
-    print("".join(line.rstrip() + " !\\n" for line in sys.stdin), end="")
-"""
-
-
-def test_joeynmt_is_given_text_a_vocabulary_and_a_time(
-    run_joeynmt: RunPeer, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In place of JoeyNMT a program that translates as the references do: it needs what JoeyNMT needs."""
-    program = tmp_path / "python"
-    program.write_text(STAND_IN.format(python=sys.executable), encoding="utf-8")
-    program.chmod(0o755)
-    output = run_joeynmt(str(program), 0.15)
-    figures = json.loads(capsys.readouterr().out)
-    assert (figures["bleu"], figures["chrf"], figures["updates"]) == (100, 100, 100)
-    config = json.loads((output / "config.yaml").read_text(encoding="utf-8"))
-    assert config["model"]["encoder"]["num_layers"] == 2
-    for side, name in (("src", "src"), ("tgt", "trg")):
-        assert lines(output / f"train.{side}") == lines(built / "counting-40" / f"train.{side}")
-        pieces = lines(Path(config["data"][name]["voc_file"]))
-        assert len(pieces) == 40 - 4 and not any(piece.startswith("<") for piece in pieces)
-
-
-def test_joeynmt_that_ends_by_itself_is_an_error(
-    run_joeynmt: RunPeer, ladder: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ladder.BenchmarkError, match="JoeyNMT ended with 1"):
-        run_joeynmt("false", 1)
-    assert not capsys.readouterr().out

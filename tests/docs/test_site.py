@@ -42,7 +42,7 @@ def parsed(page: Path) -> Any:
 def terms(page: Path, section: str) -> dict[str, str]:
     """The definition list of a section: each term, and what is said of it."""
     found = parsed(page).xpath(f"//section[@id={section!r}]//dt")
-    return {term.text_content().strip(): term.getnext().text_content() for term in found}
+    return {term.text_content().strip().rstrip("#¶").strip(): term.getnext().text_content() for term in found}
 
 
 def test_every_page_is_there_and_can_be_reached(site: Path) -> None:
