@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from ..data.batching import training_rows
 from ..data.tokenizer import BOS_ID, EOS_ID
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.masks import pad
-from ..seq2seq.training.batch import Batch
 from .translation import Part
 
 if TYPE_CHECKING:
@@ -94,6 +92,8 @@ class ModelSearcher:
 
     def log_probs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """See `Searcher`."""
+        from ..data.batching import training_rows  # a translation needs none of this
+        from ..seq2seq.training.batch import Batch
         from .evaluation.loss import pair_log_probs
 
         batch = Batch.of(training_rows(pairs), device=self.device)

@@ -28,7 +28,6 @@ from ..system.errors import DataError, UsageError
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
-from .runs.exported import read_export
 from .runs.load import FromRun, TrainedRun, say_nothing
 from .searcher import ModelSearcher, Searcher
 from .translation import Job, Part, Translation
@@ -110,6 +109,7 @@ class Translator(FromRun):
         if not directory.is_export:
             return super().load(run, checkpoint=checkpoint, device=device, warn=warn)
         from .exported_searcher import ExportedSearcher
+        from .runs.exported import read_export
 
         if checkpoint != "best":
             raise UsageError(f"{run} is an export of one checkpoint; leave --checkpoint {checkpoint} out")

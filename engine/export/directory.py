@@ -15,9 +15,9 @@ from ...seq2seq.model.encoder_decoder import Transformer
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import staged_directory, write_file
 from ..exportable import why_not_exportable
-from ..runs.checkpoint import StoredModel, read_file
+from ..runs.checkpoint import EXPORT_MARK, StoredModel, read_file
 from ..runs.directory import RunDirectory
-from ..runs.exported import MARK, Origin, seal
+from ..runs.exported import Origin, seal
 from ..runs.weights import restore_model
 
 
@@ -33,7 +33,7 @@ def export_checkpoint(run: RunDirectory, stored: StoredModel, output: Path, *, q
         EnvironmentFault: CTranslate2 is missing, or the directory cannot be written.
     """
     empty = output.is_dir() and not any(output.iterdir())
-    if (output.exists() or output.is_symlink()) and not empty and not (output / MARK).is_file():
+    if (output.exists() or output.is_symlink()) and not empty and not (output / EXPORT_MARK).is_file():
         raise UsageError(f"{output} exists and was not made by tfm export; name another --output, or remove it")
     model, tokenizer = find_exportable(run, stored)
     from .readme import render_readme

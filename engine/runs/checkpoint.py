@@ -39,6 +39,8 @@ MAX_TENSORS_BYTES = 20_000_000_000
 """Largest file of tensors."""
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
 _VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
+EXPORT_MARK = "export.json"
+"""In a directory that `tfm export` made for CTranslate2."""
 EXPORTED = ("model.bin", "config.json", "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 """The files of CTranslate2 in an export, which has a manifest, too."""
 _FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY, *EXPORTED)

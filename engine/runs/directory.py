@@ -28,6 +28,7 @@ from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
+    EXPORT_MARK,
     Saved,
     StoredModel,
     checkpoint_step,
@@ -38,7 +39,6 @@ from .checkpoint import (
     read_saved,
     read_state,
 )
-from .exported import is_export, read_origin
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
@@ -164,11 +164,13 @@ class RunDirectory:
     @property
     def is_export(self) -> bool:
         """Whether it is what `tfm export` made of a run for CTranslate2: it translates, and that is all."""
-        return is_export(self.path)
+        return (self.path / EXPORT_MARK).is_file()
 
     def refuse_export(self) -> None:
         """A ModelError that names the run if this is an export."""
         if self.is_export:
+            from .exported import read_origin
+
             raise ModelError(
                 f"{self} is an export, with which tfm translate, evaluate and serve translate; for this take the run it"
                 f" was made of: {read_origin(self.path).run}"

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from ...system.errors import ModelError
 from ...system.files import json_bytes, sha256_file, write_file
 from ...system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
-from .checkpoint import EXPORTED, ModelDescription, files_of, read_description, read_file, write_manifest
+from .checkpoint import EXPORT_MARK, EXPORTED, ModelDescription, files_of, read_description, read_file, write_manifest
 
 if TYPE_CHECKING:
     from ...data.tokenizer import Tokenizer
 
-MARK = "export.json"
 FORMAT_VERSION = 2
 
 
@@ -57,23 +56,18 @@ class StoredExport:
     files: dict[str, bytes]
 
 
-def is_export(directory: Path) -> bool:
-    """Whether `tfm export` made a directory for CTranslate2."""
-    return (directory / MARK).is_file()
-
-
 def seal(directory: Path, origin: Origin, description: bytes) -> None:
     """Writes what says what a directory holds, when CTranslate2's files are in it."""
     write_file(directory / "model.json", description)
     names = [name for name in ("model.json", *EXPORTED) if (directory / name).exists()]
     files = {name: directory / name for name in names}
     write_manifest(directory, {name: (sha256_file(path), path.stat().st_size) for name, path in files.items()})
-    write_file(directory / MARK, json_bytes(vars(origin)))
+    write_file(directory / EXPORT_MARK, json_bytes(vars(origin)))
 
 
 def read_origin(directory: Path) -> Origin:
     """Where an export comes from; ModelError if that is damaged, or of another tfm."""
-    path = directory / MARK
+    path = directory / EXPORT_MARK
     content = parse_object(read_plain(path, MAX_JSON_BYTES), path)
     if content.get("format") != FORMAT_VERSION:
         raise ModelError(f"{directory} was made by another tfm, which kept less or more in it; export the run again")

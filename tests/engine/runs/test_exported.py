@@ -8,7 +8,7 @@ import pytest
 from tfm.engine.export.directory import export_checkpoint
 from tfm.engine.runs.checkpoint import read_description
 from tfm.engine.runs.directory import RunDirectory
-from tfm.engine.runs.exported import is_export, read_export
+from tfm.engine.runs.exported import read_export
 from tfm.system.errors import ModelError
 
 pytest.importorskip("ctranslate2")
@@ -27,7 +27,7 @@ def test_an_export_keeps_what_the_checkpoint_says(run_directory: Path, exported:
     assert stored.origin.checkpoint == str(checkpoint) and stored.origin.run == str(run_directory)
     assert stored.tokenizer.sha256 == stored.description.tokenizer_sha256
     assert stored.files["model.bin"] == (exported / "model.bin").read_bytes()
-    assert is_export(exported) and not is_export(run_directory)
+    assert RunDirectory(exported).is_export and not RunDirectory(run_directory).is_export
 
 
 @pytest.mark.parametrize("name", ["model.bin", "config.json", "shared_vocabulary.json", "model.json"])
