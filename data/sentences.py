@@ -34,21 +34,6 @@ _SPACED_SENTENCES = regex.compile(rf"(?r)[\p{{Thai}}\p{{Lao}}][\p{{Pe}}\p{{Pf}}\
 Lao, which have no such sign, after each sentence."""
 
 
-def check_texts(texts: Sequence[object], name: str = "texts") -> None:
-    """Refuses what is no sequence of strings: one text, an iterator, a table's empty cells, which are None or nan.
-
-    The TypeError names the first by its position from 0.
-    """
-    if isinstance(texts, str):  # it is a sequence of strings, too: of its letters
-        raise TypeError(f"give a list of texts, not one text: [{texts[:20]!r}{' ..' if len(texts) > 20 else ''}]")
-    if isinstance(texts, bytes) or not hasattr(texts, "__len__"):
-        raise TypeError(f"{name} must be a list of strings, not of type {type(texts).__name__}")
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            found = "None" if text is None else f"of type {type(text).__name__}"
-            raise TypeError(f"{name}[{position}] is {found}, not a string")
-
-
 def split_text(text: str, count_tokens: Callable[[str], int], max_tokens: int) -> tuple[list[str], bool]:
     """Splits a text into as few parts of at most `max_tokens` as its sentence ends allow.
 

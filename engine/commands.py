@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.cleaning import check_texts
 from ..data.glossary import Glossary
-from ..data.sentences import check_texts
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .evaluation.reading import read_test_set

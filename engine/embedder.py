@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..data.sentences import check_texts
+from ..data.cleaning import check_texts
 from ..data.tokenizer import EOS_ID, Tokenizer
 from ..seq2seq.model.encoder_only import EncoderOnly
 from ..seq2seq.model.masks import pad

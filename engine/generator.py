@@ -7,8 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..data.cleaning import clean
-from ..data.sentences import check_texts
+from ..data.cleaning import check_texts, clean
 from ..data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ..seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ..seq2seq.decoding.sampling import Sample

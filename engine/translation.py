@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..data.cleaning import clean
 from ..data.facts import CorpusFacts, differences_in_numbers, is_loop
 from ..data.placeholders import NO_DIFFERENCES, Differences, Masked, differences
-from ..data.sentences import join_texts
 from ..data.tokenizer import PLACEHOLDER_IDS, Tokenizer
 from ..seq2seq.decoding.search import Hypothesis
 
@@ -152,8 +151,9 @@ class Job:
     def _detokenized(self, hypotheses: list[Hypothesis]) -> Translation:
         """One hypothesis for each part, joined."""
         vocabulary, unmask = self.tokenizer.tgt, self.masked.unmask
+        texts = [clean(vocabulary.decode(one.ids)) for one in hypotheses]
         return Translation(
-            text=unmask(join_texts([clean(vocabulary.decode(one.ids)) for one in hypotheses])),
+            text=unmask(_joined(texts)),
             score=sum(one.score for one in hypotheses),
             log_prob=sum(one.log_prob for one in hypotheses),
             tokens=tuple(unmask(vocabulary.piece(token)) for one in hypotheses for token in one.ids),
@@ -235,6 +235,14 @@ def _missed(terms: list[str], output: str) -> tuple[str, ...]:
     from ..data.words import missed  # few translations have terms
 
     return missed(terms, output)
+
+
+def _joined(texts: list[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    from ..data.sentences import join_texts  # most texts are short
+
+    return join_texts(texts)
 
 
 def _symbols(ids: Sequence[int]) -> Counter[int]:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 
-from ..data.cleaning import clean
+from ..data.cleaning import check_texts, clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.placeholders import SYMBOLS, has_words
-from ..data.sentences import check_texts, split_text
 from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
@@ -220,6 +219,8 @@ class Translator(FromRun):
             return job
         pieces, cut = [job.masked.text], False
         if len(encode(job.masked.text)) > self._max_source:
+            from ..data.sentences import split_text  # most texts are short
+
             pieces, cut = split_text(job.masked.text, lambda part: len(encode(part)), self._max_source)
         if cut:
             self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")

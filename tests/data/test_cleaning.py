@@ -1,13 +1,15 @@
 """Cleaning: one line in, one line out, and nothing left for a second pass."""
 
 import unicodedata
+from typing import Any
 
+import numpy as np
 import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.cleaning import clean
+from tfm.data.cleaning import check_texts, clean
 from tfm.data.toy import toy_pairs
 
 ANY_TEXT = st.text(alphabet=st.characters() | st.characters(categories=["Cs"]))
@@ -125,3 +127,36 @@ def test_half_characters_become_the_replacement_character() -> None:
 def test_the_toy_language_passes_as_it_is() -> None:
     """So no change of the cleaning changes the weights of a toy run."""
     assert all(clean(side) == side for pair in toy_pairs("train", size=1000) for side in pair)
+
+
+@pytest.mark.parametrize("text", ["ab", "", "a text that is longer than what is shown of it"])
+def test_one_text_is_refused_where_several_are_wanted(text: str) -> None:
+    with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['"):
+        check_texts(text)
+    check_texts([text])
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["a", "b", "c", None], r"texts\[3\] is None, not a string"),
+        (["a", float("nan")], r"texts\[1\] is of type float, not a string"),
+        ([3], r"texts\[0\] is of type int, not a string"),
+        (("a", b"b"), r"texts\[1\] is of type bytes, not a string"),
+        (np.array(["a", None], dtype=object), r"texts\[1\] is None, not a string"),
+        (b"ab", "texts must be a list of strings, not of type bytes"),
+        (None, "texts must be a list of strings, not of type NoneType"),
+        (iter("ab"), "texts must be a list of strings, not of type str_"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_place_and_type(texts: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason):
+        check_texts(texts)
+
+
+def test_any_sized_collection_of_strings_will_do() -> None:
+    collections: list[Any] = [np.array(["a", "b"]), ("a", "b"), []]
+    for texts in collections:
+        check_texts(texts)
+    with pytest.raises(TypeError, match=r"lines\[0\] is None"):
+        check_texts([None], "lines")

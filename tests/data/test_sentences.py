@@ -3,16 +3,14 @@
 import itertools
 import re
 from itertools import pairwise
-from typing import Any
 
-import numpy as np
 import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
-from tfm.data.sentences import check_texts, join_texts, split_text
+from tfm.data.sentences import join_texts, split_text
 
 TEXTS = st.text(alphabet="ab é.!?…\"')»。！日😀 ", max_size=80).map(clean)
 LIMITS = st.integers(1, 20)
@@ -213,36 +211,3 @@ def test_a_long_word_is_cut_inside() -> None:
 
 def test_a_character_that_cannot_fit_is_kept() -> None:
     assert split_text("a😀b", bytes_of, 2) == (["a", "😀", "b"], True)
-
-
-@pytest.mark.parametrize("text", ["ab", "", "a text that is longer than what is shown of it"])
-def test_one_text_is_refused_where_several_are_wanted(text: str) -> None:
-    with pytest.raises(TypeError, match=r"give a list of texts, not one text: \['"):
-        check_texts(text)
-    check_texts([text])
-
-
-@pytest.mark.parametrize(
-    ("texts", "reason"),
-    [
-        (["a", "b", "c", None], r"texts\[3\] is None, not a string"),
-        (["a", float("nan")], r"texts\[1\] is of type float, not a string"),
-        ([3], r"texts\[0\] is of type int, not a string"),
-        (("a", b"b"), r"texts\[1\] is of type bytes, not a string"),
-        (np.array(["a", None], dtype=object), r"texts\[1\] is None, not a string"),
-        (b"ab", "texts must be a list of strings, not of type bytes"),
-        (None, "texts must be a list of strings, not of type NoneType"),
-        (iter("ab"), "texts must be a list of strings, not of type str_"),
-    ],
-)
-def test_what_is_no_text_is_named_by_its_place_and_type(texts: Any, reason: str) -> None:
-    with pytest.raises(TypeError, match=reason):
-        check_texts(texts)
-
-
-def test_any_sized_collection_of_strings_will_do() -> None:
-    collections: list[Any] = [np.array(["a", "b"]), ("a", "b"), []]
-    for texts in collections:
-        check_texts(texts)
-    with pytest.raises(TypeError, match=r"lines\[0\] is None"):
-        check_texts([None], "lines")
