@@ -260,7 +260,8 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         r"\mathbf{l} = \mathbf{y}\mathbf{W}" + when(bias, r" + \mathbf{b}"),
         "l = y W" + when(bias, " + b"),
         ((f"l: m × |V| = {sizes.lengths['tgt']} × {V:,}", "logits, one row for each step"),),
-        "Paper, section 3.4; Yang 2024a and Yang 2024b, Decoder-Only Transformer; Anonymous n.d.; without b Zhou n.d.",
+        "Paper, section 3.4; Yang 2024a, Decoder-Only Transformer; Yang 2024b, Decoder-Only Transformer; Anonymous n.d."
+        "; Zhou n.d., without b",
         walk.model,
         (View("candidates", "logits"),),
     )

@@ -30,7 +30,7 @@ def hand_out(ranks: Ranks, directories: Sequence[Path]) -> None:
     on_one_machine = ranks.threads is not None  # the leader has started the others itself
     manifest = {os.fspath(path): {} if on_one_machine else _hashes(path) for path in directories}
     ranks.broadcast(json.dumps(manifest).encode())
-    if ranks.is_true_of_any(False):
+    if any(ranks.all_of(False)):
         for directory, files in manifest.items():
             for name in files:
                 with open(Path(directory, name), "rb") as file:
@@ -52,20 +52,20 @@ def handed_out(ranks: Ranks) -> Iterator[list[Path]]:
     """
     manifest: Manifest = json.loads(ranks.broadcast())
     lacks = not all(_has(Path(directory), files) for directory, files in manifest.items())
+    lacking = ranks.all_of(lacks)
     with contextlib.ExitStack() as copies:
         found = [Path(directory) for directory in manifest]
-        if ranks.is_true_of_any(lacks):
+        if any(lacking):
+            keeper = lacking.index(True, ranks.rank - ranks.local_rank) if lacks else -1  # the first of this machine
             folder = None
-            if lacks and ranks.local_rank == 0:
+            if ranks.rank == keeper:
                 remove_what_the_killed_left(_FOLDER)
                 name = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
                 folder = Path(copies.enter_context(name))
             _receive(ranks, manifest, folder)
-            folder = _paths_of_all(ranks, folder)[ranks.rank - ranks.local_rank]
-            if lacks and folder is None:
-                raise EnvironmentFault("the first process of this machine sees files of the run that this one does not")
-            if lacks and folder is not None:
-                found = [folder / str(number) for number in range(len(manifest))]
+            folders = _paths_of_all(ranks, folder)
+            if lacks:
+                found = [folders[keeper] / str(number) for number in range(len(manifest))]
         yield found
 
 
@@ -101,12 +101,12 @@ def _receive(ranks: Ranks, manifest: Manifest, folder: Path | None) -> None:
                 raise EnvironmentFault(f"{path} is not what the leader has sent; is the disk in order?")
 
 
-def _paths_of_all(ranks: Ranks, folder: Path | None) -> list[Path | None]:
-    """The folder of each rank, as its own machine names it. All are filled when this returns."""
+def _paths_of_all(ranks: Ranks, folder: Path | None) -> list[Path]:
+    """The folder of each rank, as its own machine names it; of those without one `.`. All are filled by now."""
     rows = torch.zeros(ranks.count, _LONGEST_PATH, dtype=torch.uint8)
     if folder is not None:
         name = os.fsencode(folder)
         rows[ranks.rank, : len(name)] = torch.frombuffer(bytearray(name), dtype=torch.uint8)
     ranks.all_reduce(rows)
     names = (row.numpy().tobytes().rstrip(b"\0") for row in rows)
-    return [Path(os.fsdecode(name)) if name else None for name in names]
+    return [Path(os.fsdecode(name)) for name in names]

@@ -213,11 +213,12 @@ class Ranks(Group):
             distributed.broadcast(message, src=0)
         return type(number)(message.item())
 
-    def is_true_of_any(self, here: bool) -> bool:
-        """Whether something is so in one of the ranks; all ask at the same time."""
-        number = torch.tensor([int(here)])
-        self.all_reduce(number)
-        return bool(number.item())
+    def all_of(self, here: bool) -> list[bool]:
+        """What each rank says; all ask at the same time."""
+        said = torch.zeros(self.count, dtype=torch.int64)
+        said[self.rank] = int(here)
+        self.all_reduce(said)
+        return said.bool().tolist()
 
     @contextlib.contextmanager
     def others_idle(self) -> Iterator[None]:

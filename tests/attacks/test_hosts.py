@@ -151,7 +151,8 @@ def test_a_host_that_dies_is_named_and_the_same_command_goes_on(
         victim = 1 - number % 2
         other = both[1 - victim]
         both[victim].crash()
-        started[other.number].wait(150)
+        for process in started:
+            process.wait(150)
         assert re.search(r"exitcode *: 5 \(", other.said), other.said
         said = errors(other)
         assert len(said) == 1 and said[0].endswith("run the same command to continue"), other.said
@@ -174,8 +175,9 @@ def test_a_wire_that_is_cut_ends_both_hosts(hosts: MakeHosts, corpus_files: Path
     assert len(errors(both[0])) == 1 and "rank 1 (on " in errors(both[0])[0], both[0].said
     assert re.search(r"exitcode *: 5 \(", both[0].said)
     assert len(errors(both[1])) == 1 and "rank 1 does not reach the machine of rank 0" in errors(both[1])[0]
-    for host in both:
+    for host, process in zip(both, started, strict=True):
         host.crash()
+        process.wait(60)
     both[1].set_wire("up")
     assert not differences(whole, train(both, "cut", corpus_files))
 

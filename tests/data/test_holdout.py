@@ -107,7 +107,7 @@ def split_by_the_formula(pairs: list[Pair], seed: int) -> tuple[list[Pair], list
         for rank in sorted({*ranks} - {2**32 - 1}):
             if sum(one in held for one in ranks) + ranks.count(rank) <= size:
                 held.add(rank)
-        if not held:
+        if not held and any(cleaned):  # of blank lines others tell
             return None
     rest = [pair for pair, rank in zip(pairs, ranks, strict=True) if rank not in held]
     return rest, [pair for pair, rank in zip(pairs, ranks, strict=True) if rank in held]

@@ -106,7 +106,7 @@ def test_at_the_longest_length_an_output_ends(
     if isinstance(search, Greedy):
         assert_alike(expected, found)
     elif not search.no_repeat_ngram_size:  # at the last step CTranslate2 puts no hypotheses in the places of ended ones
-        assert sum(one.ids == other.ids for one, other in zip(expected, found, strict=True)) >= 0.9 * len(texts)
+        assert sum(one.ids == other.ids for one, other in zip(expected, found, strict=True)) >= 0.7 * len(texts)
 
 
 def test_terms_placeholders_and_loops_are_searched_for_again(

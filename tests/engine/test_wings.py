@@ -32,6 +32,8 @@ OTHERS = {
     "evaluate": ["--run", "tiny", "--data", "pairs.tsv"],
     "check": ["--run", "tiny", "--data", "pairs.tsv"],
     "info": ["--run", "tiny"],
+    "runs": [],
+    "curves": ["tiny"],
     "presets": [],
 }
 """Each other command at work, in this order: the first one trains the model of most others."""

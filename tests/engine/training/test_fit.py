@@ -56,8 +56,9 @@ def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
             record=lambda record, progress: watched.logged.append(record), after_update=lambda *_: None
         )
         unused: Any = None
+        nothing: Any = SimpleNamespace(purpose="nothing")
         setup: Any = SimpleNamespace(ranks=Ranks())
-        watched.run = Run(directory, unused, unused, unused, setup, plan, trainer, log, recorder, Interrupts(), None)  # pyright: ignore[reportArgumentType]
+        watched.run = Run(directory, unused, unused, nothing, setup, plan, trainer, log, recorder, Interrupts(), None)  # pyright: ignore[reportArgumentType]
         watched.run.validator = lambda model, step: validate()
         monkeypatch.setattr(fit_module, "save", lambda run: watched.saved.append(run.progress.step))
         return watched

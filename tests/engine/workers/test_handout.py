@@ -27,12 +27,12 @@ distributed.init_process_group("gloo", store=distributed.FileStore(store, 3), ra
 ranks = Ranks(int(rank), 3, local_rank=int(local_rank))
 if rank == "0":
     hand_out(ranks, [Path(name) for name in names])
-    ranks.is_true_of_any(False)
+    ranks.all_of(False)
     print("[]")
 else:
     with handed_out(ranks) as found:
         print(json.dumps([[str(path), {file.name: sha256_file(file) for file in path.iterdir()}] for path in found]))
-        ranks.is_true_of_any(False)  # the one who made copies waits for the others
+        ranks.all_of(False)  # the one who made copies waits for the others
 """
 
 CONTENT = {"one": {"a.bin": bytes(range(256)) * 100_000, "empty": b""}, "two": {"b": b"other"}}
@@ -101,6 +101,6 @@ def test_one_process_hands_nothing_out(tmp_path: Path) -> None:
 def test_a_copy_that_is_not_what_was_sent_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = iter([json.dumps({"one": {"a": "0" * 64}}).encode(), b"content", b""])
     monkeypatch.setattr(Ranks, "broadcast", lambda self: next(sent))
-    monkeypatch.setattr(Ranks, "is_true_of_any", lambda self, here: here)
+    monkeypatch.setattr(Ranks, "all_of", lambda self, here: [False, here])
     with pytest.raises(EnvironmentFault, match="is not what the leader has sent"), handed_out(Ranks(1, 2)):
         pass
