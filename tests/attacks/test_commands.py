@@ -97,13 +97,13 @@ FILE: dict[str, list[str]] = {
 
 CODES = """
                     data tokenize train translate generate embed evaluate check explain info export presets
-no-arguments           2        2     -         2        2     2        2     2       2    2      2       0
+no-arguments           2        2     -         2        2     2        2     2       2    2      0       0
 help                   0        0     0         0        0     0        0     0       0    0      0       0
 bad-flag               2        2     2         2        2     2        2     2       2    2      2       2
 misspelt-flag          2        2     2         2        2     2        2     2       2    2      2       2
 as-it-should           0        0     0         0        0     0        0     0       0    0      0       0
 missing-file           3        3     3         3        3     3        3     3       4    4      4       2
-directory-as-file      3        3     3         3        3     3        3     3       4    4      4       2
+directory-as-file      3        3     3         2        3     3        3     3       4    4      4       2
 unreadable-file        3        3     3         3        3     3        3     3       4    4      4       2
 zip-as-text            3        3     3         3        3     3        3     3       4    4      4       2
 docx-as-text           3        3     3         3        3     3        3     3       4    4      4       2
@@ -128,7 +128,7 @@ not-utf8-argument      3        2     2         0        0     0        3     3 
 """The exit code of each command in each situation; - where there is no such situation.
 
 `tfm train` without arguments begins to train. It prints nothing, so that its standard output does not matter. A table
-is translated as a whole, so `tfm translate --input a.csv` lacks an --output.
+and a folder are translated as a whole, so `tfm translate --input a.csv` lacks an --output. `tfm export` lists its formats.
 """
 
 SAME_OUTPUT = [
@@ -256,6 +256,9 @@ def arguments_of(command: str, situation: str) -> list[str]:
             return [command, *AS_IT_SHOULD[command]]
 
 
+CTRL_D = b"\x04"
+
+
 class Terminal:
     """A pseudo-terminal, and what appears on it.
 
@@ -272,9 +275,13 @@ class Terminal:
         os.write(self._ours, typed)
 
     def _read(self) -> None:
+        ended = False
         with contextlib.suppress(OSError):  # nobody has it open any more
             while piece := os.read(self._ours, 65536):
                 self._shown += piece
+                if not ended and self._shown.count(b"> ") == 2:  # it asks for one more line
+                    os.write(self._ours, CTRL_D)
+                    ended = True
 
     def close(self) -> bytes:
         """Closes it once the command has ended; returns all that appeared."""
@@ -289,7 +296,8 @@ def run(start: Callable[..., Ended], folder: Path, command: str, situation: str)
     options: dict[str, Any] = {"env": ENVIRONMENTS.get(situation, {}), **STREAMS.get(situation, {})}
     if situation in BEFORE:
         options["before"] = f"helpers.forkserver:{BEFORE[situation]}"
-    terminal = Terminal(b"one two\n\x04") if situation in ("terminal", "typed-text") else None
+    typed = {"terminal": b"one two\n", "typed-text": b"one two\n" + CTRL_D}.get(situation)
+    terminal = Terminal(typed) if typed else None
     if terminal is not None:
         options |= {"stdin": terminal.name, "stdout": terminal.name, "stderr": terminal.name}
     folder.chmod(0o555 if situation == "read-only-folder" else 0o755)
