@@ -128,7 +128,8 @@ not-utf8-argument      3        2     2         0        0     0        3     3 
 """The exit code of each command in each situation; - where there is no such situation.
 
 `tfm train` without arguments begins to train. It prints nothing, so that its standard output does not matter. A table
-and a folder are translated as a whole, so `tfm translate --input a.csv` lacks an --output. `tfm export` lists its formats.
+and a folder are translated as a whole, so `tfm translate --input a.csv` lacks an --output. `tfm export` lists what it
+can write.
 """
 
 SAME_OUTPUT = [
