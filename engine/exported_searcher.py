@@ -11,6 +11,7 @@ of the next piece, which computes the whole output so far anew: that takes long,
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -49,14 +50,13 @@ class ExportedSearcher:
     scores_unknown = False
 
     def __init__(self, stored: "StoredExport", device: str) -> None:
-        ctranslate2 = _imported()
         self._stored = stored
-        self.device = _pick_device(device, ctranslate2.get_cuda_device_count())
+        self.device = _pick_device(device, _imported().get_cuda_device_count())
         self.max_seq_len = stored.description.model_config().max_seq_len
         threads = min(torch.get_num_threads(), MAX_THREADS)  # one batch for each core, see `device.on_all_cores`
         try:
-            self._translator: Any = ctranslate2.Translator(
-                str(stored.directory),
+            self._translator: Any = load_ctranslate2(
+                stored.directory,
                 device=self.device.type,
                 files=stored.files,
                 inter_threads=threads if self.device == _CPU else 1,
@@ -218,6 +218,21 @@ def _as_array(view: Any) -> "np.ndarray[Any, np.dtype[np.float32]]":
     import ctranslate2
 
     return np.array(view.to(ctranslate2.DataType.float32).to_device(ctranslate2.Device.cpu))
+
+
+def load_ctranslate2(directory: Path, **options: Any) -> Any:
+    """A `ctranslate2.Translator`; torch computes with as many threads afterwards as before.
+
+    Raises:
+        EnvironmentFault: CTranslate2 is missing.
+        ValueError, RuntimeError: It cannot compute with these weights here, or cannot read them.
+    """
+    ctranslate2 = _imported()
+    allowed = torch.get_num_threads()
+    try:
+        return ctranslate2.Translator(str(directory), **options)
+    finally:
+        torch.set_num_threads(allowed)  # CTranslate2 sets OpenMP's number, which is torch's, too, to its own
 
 
 def _imported() -> Any:

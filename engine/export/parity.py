@@ -29,10 +29,9 @@ from ...seq2seq.decoding.beam import Beam
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import length_normaliser
 from ..evaluation.scores import score
+from ..exported_searcher import NO_PENALTY, load_ctranslate2
 from ..translator import Translation, Translator
 
-NO_PENALTY = 1e-9
-"""length^1e-9 is 1 in float32."""
 ENOUGH = 0.995
 """Share of equal sentences that an export in float32 must reach, greedily and with a beam; under a limit on
 repetitions greedily only."""
@@ -110,12 +109,7 @@ def load_export(directory: Path, *, threads: int = 0) -> Any:
     Raises:
         ValueError, RuntimeError: CTranslate2 cannot compute with its weights on this machine.
     """
-    import logging
-
-    import ctranslate2
-
-    ctranslate2.set_log_level(logging.ERROR)  # that half precision is computed as float32 on a CPU goes without saying
-    return ctranslate2.Translator(str(directory), device="cpu", intra_threads=threads)
+    return load_ctranslate2(directory, device="cpu", intra_threads=threads)
 
 
 def translate_pieces(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tfm.data.facts import CorpusFacts
 from tfm.data.glossary import Glossary
@@ -52,6 +53,17 @@ def texts(pairs: list[tuple[str, str]]) -> list[str]:
         "a dog " * 30 + "sees. the child likes.",
     ]
     return [src for src, _ in pairs] + odd
+
+
+def test_torch_keeps_its_threads(exported: Path) -> None:
+    """Translating takes one core otherwise: batches are divided among as many threads as torch has."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        Translator.load(exported)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def assert_alike(ours: list[Translation], theirs: list[Translation]) -> None:
