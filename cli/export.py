@@ -17,6 +17,7 @@ from ..system.files import BinaryOutputFile, OutputFile
 from ..system.reporter import Console
 from . import options
 from .startup import importing
+from .table import print_table
 
 if TYPE_CHECKING:
     from ..data.corpus import Pair
@@ -145,11 +146,8 @@ def export(
 
 def _list_formats() -> None:
     """Prints what an export may be."""
-    rows = [("format", "what it makes", "what it needs", "what it cannot do")]
-    rows += [(name, one.makes, one.needs, one.cannot) for name, one in FORMATS.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    rows = [(name, one.makes, one.needs, one.cannot) for name, one in FORMATS.items()]
+    print_table(rows, ["format", "what it makes", "what it needs", "what it cannot do"])
 
 
 def _to_ctranslate2(chosen: _Export, quantization: str) -> None:

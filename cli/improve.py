@@ -9,12 +9,10 @@ from typing import Annotated
 import typer
 
 from ..engine.file_guard import READS_FILE, WRITES_RUN
-from ..system.errors import Interrupted
-from ..system.interrupts import Interrupts
 from ..system.reporter import Console
 from . import options
 from .startup import importing
-from .train import command_line
+from .train import resumable
 
 
 def improve(
@@ -58,25 +56,20 @@ def improve(
     with importing():
         from ..engine.improve.course import improve as improved
 
-    with Interrupts() as interrupts:
-        try:
-            verdict, seconds = improved(
-                run,
-                tgt_text=tgt_text,
-                src_text=src_text,
-                max_time=max_time,
-                until=until,
-                encoding=encoding,
-                assignments=set_ or [],
-                device=device,
-                started=started,
-                reporter=console,
-                interrupts=interrupts,
-            )
-        except Interrupted as error:
-            raise Interrupted(
-                f"{error}. Run the same command to continue{command_line()}", error.signal_number
-            ) from error
+    with resumable() as interrupts:
+        verdict, seconds = improved(
+            run,
+            tgt_text=tgt_text,
+            src_text=src_text,
+            max_time=max_time,
+            until=until,
+            encoding=encoding,
+            assignments=set_ or [],
+            device=device,
+            started=started,
+            reporter=console,
+            interrupts=interrupts,
+        )
     if json_:
         spent = {name: round(one) for name, one in seconds.items()}
         print(json.dumps({"run": str(run), **asdict(verdict), "seconds": spent}, ensure_ascii=False))

@@ -136,13 +136,8 @@ def _train(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str
     with importing():
         from ..engine.training.train import train
 
-    with Interrupts() as interrupts:
-        try:
-            result = train(settings, run=directory.path, interrupts=interrupts, **beginning)
-        except Interrupted as error:
-            raise Interrupted(
-                f"{error}. Run the same command to continue{command_line()}", error.signal_number
-            ) from error
+    with resumable() as interrupts:
+        result = train(settings, run=directory.path, interrupts=interrupts, **beginning)
     if result is None:
         return
     for line in result.verdict:
@@ -153,6 +148,18 @@ def _train(settings: "RunConfig", directory: "RunDirectory", beginning: dict[str
         best = f", best at step {result.best_step:,}" if result.best_score is not None else ""
         early = ", as validation had stopped improving" if result.stopped_early else ""
         console.say(f"finished at step {result.step:,}{best}{early}. {result.use}")
+
+
+@contextmanager
+def resumable() -> Iterator[Interrupts]:
+    """Takes signals; where one stops the command, says how to go on."""
+    with Interrupts() as interrupts:
+        try:
+            yield interrupts
+        except Interrupted as error:
+            raise Interrupted(
+                f"{error}. Run the same command to continue{command_line()}", error.signal_number
+            ) from error
 
 
 @contextmanager
@@ -171,13 +178,12 @@ def _files_explained(run: "RunDirectory") -> Iterator[None]:
         with _bad_lines_explained():
             yield
     except MissingFile as error:
-        files = run.data_files()  # config.yaml is still that of the last start: it is replaced after the data are read
-        if error.path not in {Path(name) for names in files.values() for name in names}:
+        # config.yaml is still that of the last start: it is replaced after the data are read
+        if error.path not in {Path(name) for names in run.data_files().values() for name in names}:
             raise
-        flags = ", ".join(f"--{key.replace('_', '-')}" for key in files)
         raise DataError(
             f"{error}. {run.config} names it: if the files of this run were moved, say where they are now with"
-            f" {flags}; names without a leading / count from the directory in which tfm is started"
+            f" {run.data_flags()}; names without a leading / count from the directory in which tfm is started"
         ) from error
 
 

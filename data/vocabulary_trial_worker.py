@@ -37,10 +37,10 @@ _PIECES_ENCODED = 500
 # A file is a message of Google's protocol buffers: fields, each with a number and a kind. A field of kind _BLOCK has a
 # length, and is a text or a message itself.
 _VARINT, _EIGHT_BYTES, _BLOCK, _FOUR_BYTES = 0, 1, 2, 5
-_PIECE, _TRAINING, _NORMALIZATION = (1, _BLOCK), (2, _BLOCK), (3, _BLOCK)
+_PIECE, _TRAINING, NORMALIZATION = (1, _BLOCK), (2, _BLOCK), (3, _BLOCK)
 _TEXT, _SCORE, _TYPE = (1, _BLOCK), (2, _FOUR_BYTES), (3, _VARINT)
 _MODEL_TYPE = (3, _VARINT)
-_CHARACTER_MAP, _RULES = (2, _BLOCK), (6, _BLOCK)
+CHARACTER_MAP, _RULES = (2, _BLOCK), (6, _BLOCK)
 
 
 class Refused(Exception):
@@ -87,8 +87,8 @@ def check(model: bytes) -> None:
             _check_piece(value)
         elif field == _TRAINING:
             _check_training(value)
-        elif field == _NORMALIZATION:
-            if any(value and field in (_CHARACTER_MAP, _RULES) for field, value in fields(value)):
+        elif field == NORMALIZATION:
+            if any(value and field in (CHARACTER_MAP, _RULES) for field, value in fields(value)):
                 raise Refused("it changes characters")
         else:
             raise Refused(f"it has an unknown field {field[0]}")

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from ...data.cleaning import clean
 from ...data.tokenizer import Tokenizer, escape
+from ...data.vocabulary_trial_worker import CHARACTER_MAP, NORMALIZATION, fields
 from ...system.errors import ModelError, UsageError
 from ...system.files import json_bytes, write_file
 from ..runs.checkpoint import StoredModel
@@ -120,8 +121,8 @@ def cleaning_model(model: bytes) -> bytes:
     The message of a protocol buffer that follows another one adds to it, so that nothing in ours need be parsed. Not
     done are marks in another order than Unicode's, marks on what is composed with another mark, and emoji's tags.
     """
-    normalizer = _message(2, _compiled()) + b"\x20\x01"  # precompiled_charsmap; remove_extra_whitespaces
-    return model + _message(3, normalizer)
+    normalizer = _message(CHARACTER_MAP[0], _compiled()) + b"\x20\x01"  # then remove_extra_whitespaces
+    return model + _message(NORMALIZATION[0], normalizer)
 
 
 def _compiled() -> bytes:
@@ -141,8 +142,8 @@ def _compiled() -> bytes:
             normalization_rule_tsv=str(rules),
             minloglevel=2,
         )
-    (normalizer,) = (content for number, content in _fields(trained.getvalue()) if number == 3)
-    return next(content for number, content in _fields(normalizer) if number == 2)
+    (normalizer,) = (content for field, content in fields(trained.getvalue()) if field == NORMALIZATION)
+    return next(content for field, content in fields(normalizer) if field == CHARACTER_MAP)
 
 
 def cleaning_rules() -> Iterator[tuple[str, str]]:
@@ -175,34 +176,3 @@ def _message(number: int, content: bytes) -> bytes:
         length.append(size & 127 | 128)
         size >>= 7
     return bytes([number << 3 | 2, *length, size]) + content
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a protocol buffer with bytes in them, with their numbers."""
-    place = 0
-
-    def varint() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-
-    while place < len(message):
-        key = varint()
-        match key & 7:
-            case 0:
-                varint()
-                continue
-            case 1:
-                place += 8
-                continue
-            case 5:
-                place += 4
-                continue
-            case _:
-                size = varint()
-        yield key >> 3, message[place : place + size]
-        place += size

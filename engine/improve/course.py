@@ -320,7 +320,9 @@ def improve(
     limit = time_limit(max_time, until)
     directory, started = RunDirectory(run), time.monotonic() if started is None else started
     keep_freed_memory()
-    directory.find_model("best", warn=reporter.warn)  # before anything is written there
+    best = directory.find_model("best", warn=reporter.warn)  # before anything is written there
+    best.description.require("translator", directory)
+    del best
     texts = [None if path is None else open_lines(path, encoding) for path in (tgt_text, src_text)]
     identities = [str(FORMAT), *(str(one and one.identity) for one in texts), *assignments]
     text = sha256_bytes(" ".join(identities).encode())[:16]

@@ -44,15 +44,12 @@ class Base:
 
 
 def read_base(run: RunDirectory, reporter: Reporter) -> Base:
-    """Opens a translator and its pairs.
+    """Opens the pairs of a translator.
 
     Raises:
-        ModelError: There is no such run, or it does not say what it was trained on.
-        UsageError: It is no translator.
+        ModelError: It does not say what it was trained on.
         DataError: Its pairs are not there, or are not those that it was trained on.
     """
-    stored = run.find_model("best", warn=reporter.warn)
-    stored.description.require("translator", run)
     if not run.has_begun:
         raise ModelError(f"{run} has no config.yaml, which says what it was trained on: train it with tfm train")
     settings = run.configuration()
@@ -61,10 +58,9 @@ def read_base(run: RunDirectory, reporter: Reporter) -> Base:
         dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
         pairs = usable_pairs(dev)
     except MissingFile as error:
-        flags = ", ".join(f"--{key.replace('_', '-')}" for key in run.data_files())
         raise DataError(
             f"{error}. {run.config} names it: if the files of this run were moved, say once where they are now, with"
-            f" {flags}: tfm train --run {run.quoted} .."
+            f" {run.data_flags()}: tfm train --run {run.quoted} .."
         ) from error
     if not pairs:
         raise DataError(f"{run} has no validation set, which decides what is better; train it with one: --dev-src, ..")

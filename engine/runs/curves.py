@@ -7,7 +7,7 @@ from typing import Any
 
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError
-from .directory import RunDirectory, differences
+from .directory import FREE_KEYS, RunDirectory, differences
 
 Records = Sequence[dict[str, Any]]
 """The lines of metrics.jsonl."""
@@ -28,6 +28,10 @@ _SHARES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact, %", "retrieval": "re
 _COLOURS = ("#b0452f", "#3f7f5f", "#555577", "#c08a2d", "#7f9fbf", "#8a5a8a")
 _MARGINS = {"left": 0.06, "right": 0.98, "bottom": 0.11, "top": 0.93, "wspace": 0.15}
 """Parts of the picture. To have them found draws everything twice."""
+
+
+_NOT_COMPARED = FREE_KEYS - {"max_steps", "max_time"} | {"seed"}
+"""Settings of `training` in which runs that are one curve may differ."""
 
 
 @dataclass(frozen=True)
@@ -119,21 +123,11 @@ def compared(runs: Sequence[RunDirectory], metric: str | None = None) -> list[Pa
 
 def _differ_in_seed(one: RunDirectory, other: RunDirectory) -> bool:
     """Whether two runs have the same settings but for the seed, and what the machine gives."""
-    machine = {
-        "seed",
-        "device",
-        "ranks",
-        "precision",
-        "log_every",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "tensorboard",
-    }
     if not (one.has_begun and other.has_begun):
         return False
     configurations = one.configuration(), other.configuration()
     seeds = {configuration.training.seed for configuration in configurations}
-    return len(seeds) == 2 and not differences(*configurations, free={"training": machine})
+    return len(seeds) == 2 and not differences(*configurations, free={"training": _NOT_COMPARED})
 
 
 def _label(group: Sequence[RunDirectory]) -> str:

@@ -50,7 +50,7 @@ RUNS = Path("runs")
 Settings = dict[str, Any]
 """A configuration as it stands in `config.yaml`: sections of keys and values."""
 
-_FREE_KEYS = {
+FREE_KEYS = {
     "max_steps",
     "max_time",
     "device",
@@ -206,6 +206,10 @@ class RunDirectory:
         data = asdict(self.configuration().data)
         return {key: names for key, names in data.items() if key in _FILE_KEYS and names}
 
+    def data_flags(self) -> str:
+        """The options that name these files, for people."""
+        return ", ".join(f"--{key.replace('_', '-')}" for key in self.data_files())
+
     @property
     def languages(self) -> "Languages":
         """The languages of its pairs, as far as they are known: a checkpoint or an export says so."""
@@ -219,7 +223,7 @@ class RunDirectory:
         """Refuses settings that would make it another run, by name. Without a checkpoint there is nothing to lose."""
         if not self.has_come_to_a_checkpoint:
             return
-        differing = differences(self.configuration(), config, free={"training": _FREE_KEYS, "data": _FILE_KEYS})
+        differing = differences(self.configuration(), config, free={"training": FREE_KEYS, "data": _FILE_KEYS})
         if differing:
             raise UsageError(f"{self} holds another run, which differs in {'; '.join(differing)}; name a new --run")
 
@@ -228,7 +232,7 @@ class RunDirectory:
         if not self.has_begun or self.has_come_to_a_checkpoint:
             return False
         try:
-            return bool(differences(self.configuration(), config, free={"training": _FREE_KEYS}))
+            return bool(differences(self.configuration(), config, free={"training": FREE_KEYS}))
         except UsageError:  # another tfm wrote it, or somebody edited it
             return True
 

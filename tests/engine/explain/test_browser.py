@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from helpers.chromium import needs_chromium
+from helpers.chromium import needs_chromium, opened_pages
 from helpers.explained import SMALL, layers_of, read_page, write_run
 
 from tfm.data.tokenizer import Tokenizer
@@ -70,29 +70,9 @@ def made(tmp_path: Path, tokenizer: Tokenizer) -> Callable[..., Made]:
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens a page from a file, without a network; afterwards it has asked for nothing, and has not failed."""
-    asked: list[str] = []
-    failed: list[str] = []
-    contexts: list[Any] = []
-
-    def open_(html: str, width: int = 1280, scheme: str = "light") -> Any:
-        path = tmp_path / "page.html"
-        path.write_text(html, encoding="utf-8")
-        size = {"width": width, "height": 800}
-        context = browser.new_context(viewport=size, color_scheme=scheme, offline=True, reduced_motion="reduce")
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.on("pageerror", lambda error: failed.append(str(error)))
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("#try:visible", timeout=60_000)
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
-    assert failed == []
+    """Opens a page, see `opened_pages`."""
+    with opened_pages(browser, tmp_path, "#try:visible", reduced_motion="reduce") as open_:
+        yield open_
 
 
 def near(tab: Any, station: str) -> None:

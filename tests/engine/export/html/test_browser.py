@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.chromium import needs_chromium
+from helpers.chromium import needs_chromium, opened_pages
 from helpers.javascript import needs_node
 from helpers.learned import made, marked_pairs
 
@@ -22,28 +22,9 @@ pytestmark = [needs_node, needs_chromium]
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens a run's page from a file, without a network; afterwards it has asked for nothing, and has not failed."""
-    asked: list[str] = []
-    failed: list[str] = []
-    contexts: list[Any] = []
-
-    def open_(loaded: TrainedRun, width: int = 1280, scheme: str = "light") -> Any:
-        path = tmp_path / "page.html"
-        path.write_text(page(loaded, "float32", title="mine & yours"), encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.on("pageerror", lambda error: failed.append(str(error)))
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("#status:text-is('Ready.')", timeout=60_000)
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
-    assert failed == []
+    """Opens a run's page, see `opened_pages`."""
+    with opened_pages(browser, tmp_path, "#status:text-is('Ready.')") as open_:
+        yield lambda loaded, *more, **named: open_(page(loaded, "float32", title="mine & yours"), *more, **named)
 
 
 def translator_of(run: TrainedRun) -> Any:
