@@ -297,8 +297,7 @@ def run(start: Callable[..., Ended], folder: Path, command: str, situation: str)
     options: dict[str, Any] = {"env": ENVIRONMENTS.get(situation, {}), **STREAMS.get(situation, {})}
     if situation in BEFORE:
         options["before"] = f"helpers.forkserver:{BEFORE[situation]}"
-    typed = {"terminal": b"one two\n", "typed-text": b"one two\n" + CTRL_D}.get(situation)
-    terminal = Terminal(typed) if typed else None
+    terminal = Terminal(b"one two\n") if situation in ("terminal", "typed-text") else None
     if terminal is not None:
         options |= {"stdin": terminal.name, "stdout": terminal.name, "stderr": terminal.name}
     folder.chmod(0o555 if situation == "read-only-folder" else 0o755)

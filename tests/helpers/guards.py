@@ -319,4 +319,32 @@ GUARDS = [
         "",
         "tests/cli/test_improve.py::test_an_improved_run_is_used_as_any_other",
     ),
+    Guard(
+        "a copy of the leader's files is what the leader has sent",
+        "engine/workers/handout.py",
+        "            if sha256_file(path) != sha256:\n",
+        "            if False:\n",
+        "tests/engine/workers/test_handout.py::test_a_copy_that_is_not_what_was_sent_is_refused",
+    ),
+    Guard(
+        "no process waits for a torchrun that has ended",
+        "engine/workers/watch.py",
+        "                self._end(_STORE_HAS_GONE)",
+        "                pass",
+        "tests/engine/workers/test_watch.py::test_a_process_ends_where_the_store_has_gone",
+    ),
+    Guard(
+        "no process waits for a machine that is out of reach",
+        "engine/workers/watch.py",
+        "        threading.Thread(target=self._look_at_the_wire, daemon=True).start()\n",
+        "",
+        "tests/engine/workers/test_watch.py::test_a_process_ends_where_a_call_of_the_store_does_not_return",
+    ),
+    Guard(
+        "an export is read only as it was written",
+        "engine/runs/exported.py",
+        "    files = {name: read_file(directory, name) for",
+        "    files = {name: (directory / name).read_bytes() for",
+        "tests/engine/runs/test_exported.py::test_one_changed_byte_is_noticed",
+    ),
 ]
