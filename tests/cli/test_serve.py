@@ -11,24 +11,39 @@ from typing import Any
 import pytest
 
 CLIENT = """
-import json, sys, urllib.request
-url, given = sys.argv[1], sys.argv[2]
-request = urllib.request.Request(url, given.encode() or None, {"content-type": "application/json"})
-try:
-    print(urllib.request.urlopen(request, timeout=60).read().decode())
-except urllib.error.HTTPError as error:
-    print(error.read().decode())
+import http.client, socket, sys
+from urllib.parse import urlsplit
+url, body = urlsplit(sys.argv[1]), sys.argv[2].encode()
+connection = http.client.HTTPConnection(url.netloc, timeout=60)
+connection.putrequest("POST" if body else "GET", url.path)
+for name, value in {"content-type": "application/json", "content-length": len(body)}.items():
+    connection.putheader(name, str(value))
+if body:
+    connection.putheader("expect", "100-continue")
+connection.endheaders()
+if body:
+    connection.sock.recv(1, socket.MSG_PEEK)  # "100 Continue": the server reads this request now
+    connection.send(body)
+print("under way", flush=True)
+print(connection.getresponse().read().decode())
 """
 
 
 def start_asking(url: str, given: Any = None) -> "subprocess.Popen[str]":
-    """A client in a process of its own: tests themselves have no network."""
+    """A client in a process of its own: tests themselves have no network.
+
+    It says "under way" as soon as the server has begun to read the request, then the answer.
+    """
     body = "" if given is None else json.dumps(given)
     return subprocess.Popen([sys.executable, "-c", CLIENT, url, body], stdout=subprocess.PIPE, text=True)
 
 
+def answer_of(client: "subprocess.Popen[str]") -> str:
+    return client.communicate(timeout=90)[0].removeprefix("under way\n")
+
+
 def ask(url: str, given: Any = None) -> Any:
-    return json.loads(start_asking(url, given).communicate(timeout=90)[0])
+    return json.loads(answer_of(start_asking(url, given)))
 
 
 @pytest.fixture
@@ -48,15 +63,16 @@ def served(run_directory: Path) -> "Any":
 def test_it_translates_and_finishes_what_is_under_way(served: Any) -> None:
     process, url = served
     assert ask(f"{url}languages")[0]["targets"] == ["de"]
-    page = start_asking(url).communicate(timeout=90)[0]
+    page = answer_of(start_asking(url))
     assert page.startswith("<!DOCTYPE html>") and "http://" not in page.replace("http://www.w3.org", "")
     given = {"q": "the cat sees the house.", "source": "en", "target": "de"}
     one = ask(f"{url}translate", given)["translatedText"]
     assert isinstance(one, str) and one
     many = start_asking(f"{url}translate", {**given, "q": [given["q"]] * 300})
-    assert ask(f"{url}health") == {"status": "ok"}  # answered while the other is under way, or after it
+    assert many.stdout is not None and many.stdout.readline() == "under way\n"
+    assert ask(f"{url}health") == {"status": "ok"}
     process.send_signal(signal.SIGTERM)
-    assert json.loads(many.communicate(timeout=90)[0])["translatedText"] == [one] * 300
+    assert json.loads(answer_of(many))["translatedText"] == [one] * 300
     assert process.wait(60) == 0
     assert "stopped" in process.stderr.read()
 
