@@ -10,17 +10,44 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from ..system.cores import allowed_cores, available_cores
 from ..system.errors import ClosedPipe, EnvironmentFault
 from ..system.interrupts import ending_at_once
 
 
-class _Results(io.FileIO):
+class _Stream(io.RawIOBase):
+    """A standard stream, written through what Python opened for it.
+
+    On Windows that is what shows every letter in a console; bytes written past it come out in another encoding.
+    """
+
+    def __init__(self, opened: TextIO | None, number: int) -> None:
+        buffer: Any = getattr(opened, "buffer", None)  # with `python -u`, it is the raw stream itself
+        self._raw: io.RawIOBase = getattr(buffer, "raw", buffer) or io.FileIO(number, "w", closefd=False)
+
+    def writable(self) -> bool:
+        """See `io.IOBase`."""
+        return True
+
+    def fileno(self) -> int:
+        """See `io.IOBase`."""
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        """See `io.IOBase`."""
+        return self._raw.isatty()
+
+    def write(self, content: Any) -> int | None:
+        """See `io.RawIOBase`."""
+        return self._raw.write(content)
+
+
+class _Results(_Stream):
     """Standard output. What cannot be written there is an error, which names it."""
 
-    def write(self, content: Any) -> int:
+    def write(self, content: Any) -> int | None:
         """See `io.RawIOBase`."""
         try:
             return super().write(content)
@@ -32,10 +59,10 @@ class _Results(io.FileIO):
             raise EnvironmentFault(what) from error
 
 
-class _Messages(io.FileIO):
+class _Messages(_Stream):
     """Standard error. That nobody can read it is no reason to fail."""
 
-    def write(self, content: Any) -> int:
+    def write(self, content: Any) -> int | None:
         """See `io.RawIOBase`."""
         with contextlib.suppress(OSError):
             return super().write(content)
@@ -53,7 +80,7 @@ def set_up_streams() -> None:
     if stdout is sys.__stdout__:
         terminal = stdout is not None and stdout.isatty()
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Results(1, "w", closefd=False)),
+            io.BufferedWriter(_Results(stdout, 1)),
             encoding=stdout.encoding if stdout is not None and terminal else "utf-8",
             errors="replace" if terminal else "surrogateescape",
             newline=None if terminal else "\n",
@@ -61,7 +88,7 @@ def set_up_streams() -> None:
         )
     if stderr is sys.__stderr__:
         sys.stderr = io.TextIOWrapper(
-            io.BufferedWriter(_Messages(2, "w", closefd=False)),
+            io.BufferedWriter(_Messages(stderr, 2)),
             encoding="utf-8" if stderr is None else stderr.encoding,
             errors="backslashreplace",
             line_buffering=True,

@@ -102,7 +102,7 @@ class Job:
     Attributes:
         masked: The cleaned text, with symbols for its placeholders.
         parts: What is searched for; none in a blank text, nor in one without letters where the corpus keeps it.
-        looped, repaired, constrained: See `Translation`.
+        looped, repaired: See `Translation`.
     """
 
     text: str
@@ -112,7 +112,6 @@ class Job:
     parts: list["Part"] = field(default_factory=list)
     looped: bool = False
     repaired: bool = False
-    constrained: bool = False
 
     def translation(self) -> Translation:
         """The translation, when all parts have been searched for."""
@@ -139,7 +138,7 @@ class Job:
             unknown_share=share,
             looped=self.looped,
             repaired=self.repaired,
-            constrained=self.constrained,
+            constrained=any(part.constrained for part in self.parts),
         )
 
     def numbers(self, source: str, output: str) -> Differences:
@@ -173,6 +172,7 @@ class Part:
         terms: The translations of a glossary's terms in it.
         phrases: What a search under constraint has to write.
         found: Hypotheses, best first.
+        constrained: Whether the search had to write the terms.
     """
 
     job: Job
@@ -184,6 +184,7 @@ class Part:
     terms: list[str] = field(default_factory=list)
     phrases: "tuple[Phrase, ...]" = ()
     found: list[Hypothesis] = field(default_factory=list)
+    constrained: bool = False
 
     @property
     def best(self) -> Hypothesis:

@@ -245,12 +245,12 @@ class Translator(FromRun):
         return Speller(self.tokenizer.tgt)
 
     def _write_terms(self, parts: list[Part], search: Search) -> None:
-        """Where a free output lacks a term, takes one that has it. Every later search has to write the terms, too."""
-        for part in parts:
-            part.phrases = self._terms(part.terms)
-        lacking = [part for part in parts if part.phrases and part.missed]
-        for part, second in self._find_again(lacking, search):
-            part.found, part.job.constrained = second.found, True
+        """Where an output lacks a term, takes one that has it."""
+        lacking = [(part, terms) for part in parts if part.missed and (terms := self._terms(part.terms))]
+        forced = [self._once_more(part, part.phrases + terms) for part, terms in lacking]
+        self._find(forced, self._constrained(search))
+        for (part, _), second in zip(lacking, forced, strict=True):
+            part.found, part.constrained = second.found, True
 
     def _restore_placeholders(self, parts: list[Part], search: Greedy | Beam) -> None:
         """Where an output has other placeholders than its source, takes one that has the same, if it is good enough."""
@@ -260,7 +260,7 @@ class Translator(FromRun):
             part.phrases += self._speller.placeholders(symbols, part.text)
         for part, second in self._find_again(unfaithful, search):
             if second.is_better_than(part):
-                part.found, part.job.repaired = second.found, True
+                self._repair(part, second)
 
     def _break_loops(self, parts: list[Part], search: Greedy | Beam) -> None:
         """Where an output repeats itself, takes one that does not, if it is good enough."""
@@ -268,14 +268,26 @@ class Translator(FromRun):
         for part, second in self._find_again(looping, replace(search, no_repeat_ngram_size=self._loop_size)):
             part.job.looped = True
             if second.is_better_than(part) and not second.is_loop:
-                part.found, part.job.repaired = second.found, True
+                self._repair(part, second)
 
     def _find_again(self, parts: list[Part], search: Search) -> Iterator[tuple[Part, Part]]:
-        """Searches for parts once more; each with the same part as it was found now."""
-        again = [replace(one, max_length=self._max_length(one.ids, one.prefix, one.phrases)) for one in parts]
+        """Searches for parts once more; each with the same part as it was found now.
+
+        Only where its output then lacks a term, the search is forced to write the terms, too.
+        """
+        again = [self._once_more(part, part.phrases) for part in parts]
         self._find([part for part in again if not part.phrases], search)
         self._find([part for part in again if part.phrases], self._constrained(search))
+        self._write_terms(again, search)
         return zip(parts, again, strict=True)
+
+    def _once_more(self, part: Part, phrases: "tuple[Phrase, ...]") -> Part:
+        max_length = self._max_length(part.ids, part.prefix, phrases)
+        return replace(part, phrases=phrases, max_length=max_length, constrained=False)
+
+    @staticmethod
+    def _repair(part: Part, second: Part) -> None:
+        part.found, part.constrained, part.job.repaired = second.found, second.constrained, True
 
     @cached_property
     def _loop_size(self) -> int:

@@ -76,7 +76,8 @@ class Child:
                     stdin=subprocess.PIPE if stdin is None else stdin,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
-                    start_new_session=stdin is None,
+                    start_new_session=stdin is None,  # on Windows a group does what a session does elsewhere
+                    creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) if stdin is None else 0,
                     pass_fds=inherits,
                 )
             except OSError as error:
