@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..engine.file_guard import READS_RUNS
+from ..system.errors import UsageError
 from . import options
 from .table import print_table
 
@@ -32,6 +33,8 @@ def runs(
     from ..engine.runs.find import list_runs
     from ..engine.runs.listing import listed
 
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}; tfm runs takes the folder that holds the runs")
     found = sorted(map(listed, list_runs(folder)), key=lambda one: one.trained, reverse=True)
     if json_:
         print(json.dumps([asdict(one) for one in found], ensure_ascii=False))

@@ -34,7 +34,7 @@ BEST_METRICS: dict[Purpose, set[str]] = {
     "language model": {"loss"},
     "sentence encoder": {"retrieval", "loss"},
 }
-"""Scores that a validation of each machine has."""
+"""Scores that a validation of each architecture has."""
 OBJECTIVES: dict[Architecture, tuple[Objective, ...]] = {
     "encoder_decoder": ("next_token",),
     "decoder_only": ("next_token",),
@@ -83,7 +83,7 @@ def fixed_parts(settings: RunConfig) -> int | None:
 
 
 def check_architecture(settings: RunConfig) -> None:
-    """Refuses settings that do not suit the machine."""
+    """Refuses settings that do not suit the architecture."""
     architecture, purpose = settings.model.architecture, purpose_of(settings)
     if architecture != "encoder_decoder" and settings.tokenizer.separate:
         raise UsageError(f"a model of {architecture} has one vocabulary; leave tokenizer.separate out")
@@ -97,7 +97,7 @@ def check_architecture(settings: RunConfig) -> None:
 
 
 def check_vocabulary(settings: RunConfig, tokenizer: Tokenizer) -> None:
-    """Refuses a tokenizer of two vocabularies where the machine has one."""
+    """Refuses a tokenizer of two vocabularies where the architecture has one."""
     if settings.model.architecture != "encoder_decoder" and not tokenizer.joint:
         raise UsageError(
             f"a model of {settings.model.architecture} has one vocabulary, and this tokenizer has two; make one without"
@@ -106,7 +106,7 @@ def check_vocabulary(settings: RunConfig, tokenizer: Tokenizer) -> None:
 
 
 def build_loss(description: ModelDescription, config: TrainingConfig, dtype: torch.dtype) -> Loss:
-    """What the machine minimises."""
+    """What the architecture minimises."""
     match objective_of(description.model_config().architecture, config):
         case "next_token":
             return NextTokenLoss(config.label_smoothing, dtype)

@@ -46,6 +46,7 @@ PAIRS = ["--src", "train.en", "--tgt", "train.de"]
 COMMANDS = [
     *("data", "tokenize", "train", "translate", "generate", "embed"),
     *("evaluate", "check", "explain", "info", "export", "presets"),
+    *("runs", "curves", "improve", "serve"),
 ]
 
 AS_IT_SHOULD: dict[str, list[str]] = {
@@ -61,6 +62,10 @@ AS_IT_SHOULD: dict[str, list[str]] = {
     "info": ["--run", "translator"],
     "export": ["--run", "translator", "--output", "out", "--check", "0"],
     "presets": [],
+    "runs": ["."],
+    "curves": ["translator", "--json"],
+    "improve": ["--run", "translator", "--tgt-text", "train.de", "--max-time", "1h"],
+    "serve": ["--run", "en-de=translator", "--port", "0"],
 }
 """Arguments with which a command does its work."""
 
@@ -77,6 +82,10 @@ MISSPELT = {
     "info": "--rnu",
     "export": "--quantisation",
     "presets": "--jsn",
+    "runs": "--jsn",
+    "curves": "--metrik",
+    "improve": "--max-tim",
+    "serve": "--prot",
 }
 
 FILE: dict[str, list[str]] = {
@@ -92,44 +101,48 @@ FILE: dict[str, list[str]] = {
     "info": ["--run", "{}"],
     "export": ["--run", "{}", "--output", "out"],
     "presets": ["{}"],
+    "runs": ["{}"],
+    "curves": ["{}"],
+    "improve": ["--run", "translator", "--tgt-text", "{}"],
+    "serve": ["--run", "en-de={}"],
 }
-"""Arguments that name a file to read: text or, of the last four, something else."""
+"""Arguments that name a file to read: text, a run, a preset or a folder."""
 
 CODES = """
-                    data tokenize train translate generate embed evaluate check explain info export presets
-no-arguments           2        2     -         2        2     2        2     2       2    2      0       0
-help                   0        0     0         0        0     0        0     0       0    0      0       0
-bad-flag               2        2     2         2        2     2        2     2       2    2      2       2
-misspelt-flag          2        2     2         2        2     2        2     2       2    2      2       2
-as-it-should           0        0     0         0        0     0        0     0       0    0      0       0
-missing-file           3        3     3         3        3     3        3     3       4    4      4       2
-directory-as-file      3        3     3         2        3     3        3     3       4    4      4       2
-unreadable-file        3        3     3         3        3     3        3     3       4    4      4       2
-zip-as-text            3        3     3         3        3     3        3     3       4    4      4       2
-docx-as-text           3        3     3         3        3     3        3     3       4    4      4       2
-csv-as-text            3        3     3         2        3     3        3     3       4    4      4       2
-json-as-text           3        3     3         3        3     3        3     3       4    4      4       2
-gzip-as-text           0        0     0         0        0     0        0     0       4    4      4       2
-closed-stdin           0        0     0         0        0     0        0     0       0    0      0       0
-closed-stdout          5        5     0         5        5     5        5     5       5    5      5       5
-closed-stderr          0        0     0         0        0     0        0     0       0    0      0       0
-full-stdout            5        5     0         5        5     5        5     5       5    5      5       5
-full-stderr            0        0     0         0        0     0        0     0       0    0      0       0
-reader-gone          141      141     0       141      141   141      141   141     141  141    141     141
-terminal               0        0     0         0        0     0        0     0       0    0      0       0
-typed-text             -        -     -         0        0     0        -     -       -    -      -       -
-plain-locale           0        0     0         0        0     0        0     0       0    0      0       0
-cp1252                 0        0     0         0        0     0        0     0       0    0      0       0
-dumb-terminal          0        0     0         0        0     0        0     0       0    0      0       0
-narrow-terminal        0        0     0         0        0     0        0     0       0    0      0       0
-read-only-folder       0        5     5         0        0     0        0     0       0    0      5       0
-not-utf8-argument      3        2     2         0        0     0        3     3       0    4      4       2
+                    data tokenize train translate generate embed evaluate check explain info export presets runs curves improve serve
+no-arguments           2        2     -         2        2     2        2     2       2    2      0       0    0      2       2     2
+help                   0        0     0         0        0     0        0     0       0    0      0       0    0      0       0     0
+bad-flag               2        2     2         2        2     2        2     2       2    2      2       2    2      2       2     2
+misspelt-flag          2        2     2         2        2     2        2     2       2    2      2       2    2      2       2     2
+as-it-should           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+missing-file           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
+directory-as-file      3        3     3         2        3     3        3     3       4    4      4       2    0      3       3     4
+unreadable-file        3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
+zip-as-text            3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
+docx-as-text           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
+csv-as-text            3        3     3         2        3     3        3     3       4    4      4       2    2      4       3     4
+json-as-text           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
+gzip-as-text           0        0     0         0        0     0        0     0       4    4      4       2    2      4       -     4
+closed-stdin           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+closed-stdout          5        5     0         5        5     5        5     5       5    5      5       5    5      5       -     -
+closed-stderr          0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+full-stdout            5        5     0         5        5     5        5     5       5    5      5       5    5      5       -     -
+full-stderr            0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+reader-gone          141      141     0       141      141   141      141   141     141  141    141     141  141    141       -     -
+terminal               0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+typed-text             -        -     -         0        0     0        -     -       -    -      -       -    -      -       -     -
+plain-locale           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+cp1252                 0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+dumb-terminal          0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+narrow-terminal        0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
+read-only-folder       0        5     5         0        0     0        0     0       0    0      5       0    0      0       -     -
+not-utf8-argument      3        2     2         0        0     0        3     3       0    4      4       2    2      4       3     4
 """
 """The exit code of each command in each situation; - where there is no such situation.
 
 `tfm train` without arguments begins to train. It prints nothing, so that its standard output does not matter. A table
 and a folder are translated as a whole, so `tfm translate --input a.csv` lacks an --output. `tfm export` lists what it
-can write.
+can write. `tfm improve` and `tfm serve` do not end by themselves in a time that a test has.
 """
 
 SAME_OUTPUT = [
