@@ -61,13 +61,21 @@ def _msgfmt_accepts(path: Path) -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+class _Catalog(gettext.GNUTranslations):
+    """A compiled file. What names no charset is UTF-8, as msgfmt takes it."""
+
+    def _parse(self, fp: Any) -> None:
+        self._charset = "utf-8"
+        super()._parse(fp)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _texts_of_msgfmt(path: Path) -> tuple[set[str], set[str]]:
     converted = subprocess.run(["msgconv", "--to-code=UTF-8", path], capture_output=True)
     source = path.read_bytes() if converted.returncode else converted.stdout  # it refuses charset=CHARSET
     compiled = subprocess.run(["msgfmt", "-o", "-", "-"], input=source, capture_output=True, check=True).stdout
     rule = b"\nPlural-Forms: nplurals=INTEGER; plural="  # of a template: Python refuses it
     compiled = compiled.replace(rule + b"EXPRESSION", rule + b"0000000000")
-    catalog: dict[object, str] = vars(gettext.GNUTranslations(io.BytesIO(compiled)))["_catalog"]
+    catalog: dict[object, str] = vars(_Catalog(io.BytesIO(compiled)))["_catalog"]
     catalog.pop("", None)
     return {text for key, text in catalog.items() if isinstance(key, str)}, set(catalog.values())
 
@@ -193,7 +201,8 @@ def _faults(path: Path, output: Path, reference: Reference) -> set[str]:
     try:
         document = open_document(path, output, config)
     except DataError as error:  # a text in no known charset is none, whatever programs do with its bytes
-        return {"refused by tfm alone" if accepted and "declares no charset" not in str(error) else "refused"}
+        meant = any(reason in str(error) for reason in ("declares no charset", "has no message"))
+        return {"refused by tfm alone" if accepted and not meant else "refused"}
     raw, faults = path.read_bytes(), set[str]()
     if _saved(document) != raw:
         faults.add("other bytes with nothing filled")
