@@ -1332,7 +1332,7 @@ async function beam(step, state, task, { size, alpha, noRepeat = 0 }) {
 
 // --- searches: a beam under constraint ---
 
-const MAX_READINGS = 16, MAX_ROWS = 32;
+const MAX_READINGS = 16;
 const mayFollow = (spelling, token) => !spelling.after || spelling.after.has(token);
 const longestOf = (phrase) => Math.max(...phrase.spellings.map((spelling) => spelling.tokens.length));
 
@@ -1470,9 +1470,10 @@ function allocate(candidates, k) {
 }
 
 /** Beam search that ends no hypothesis before it has all phrases: `ConstrainedBeam` in seq2seq/decoding/constrained.py. */
-async function constrainedBeam(step, state, task, { size, alpha, noRepeat = 0 }, onlyInPhrases) {
-  const total = task.phrases.reduce((sum, phrase) => sum + longestOf(phrase), 0);
-  const k = Math.max(size, Math.min(total + 2, MAX_ROWS)), ended = [];
+async function constrainedBeam(step, state, task, { size, alpha: asked, noRepeat = 0 }, limits, onlyInPhrases) {
+  const banks = task.phrases.reduce((sum, phrase) => sum + longestOf(phrase), 0) + 1;
+  const k = Math.max(size, Math.min(limits.rows_of_a_bank * banks, limits.max_rows)), ended = [];
+  const alpha = Math.min(asked, limits.most_penalty);
   let open = [{ ids: [], gains: [], logProb: 0, progress: new PhraseProgress(task.phrases, onlyInPhrases) }];
   let incomplete = [];
   while (open.length) {
@@ -1560,7 +1561,7 @@ class Machine {
   }
 
   async searchFrom(step, state, task, options) {
-    if (task.phrases?.length) return constrainedBeam(step, state, task, options, this.onlyInPhrases);
+    if (task.phrases?.length) return constrainedBeam(step, state, task, options, this.header.constrained, this.onlyInPhrases);
     if (options.temperature !== undefined) return sample(step, task, options);
     return options.size === 1 ? extendRow(step, task, options) : beam(step, state, task, options);
   }

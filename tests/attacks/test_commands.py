@@ -109,34 +109,63 @@ FILE: dict[str, list[str]] = {
 """Arguments that name a file to read: text, a run, a preset or a folder."""
 
 CODES = """
-                    data tokenize train translate generate embed evaluate check explain info export presets runs curves improve serve
-no-arguments           2        2     -         2        2     2        2     2       2    2      0       0    0      2       2     2
-help                   0        0     0         0        0     0        0     0       0    0      0       0    0      0       0     0
-bad-flag               2        2     2         2        2     2        2     2       2    2      2       2    2      2       2     2
-misspelt-flag          2        2     2         2        2     2        2     2       2    2      2       2    2      2       2     2
-as-it-should           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-missing-file           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
-directory-as-file      3        3     3         2        3     3        3     3       4    4      4       2    0      3       3     4
-unreadable-file        3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
-zip-as-text            3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
-docx-as-text           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
-csv-as-text            3        3     3         2        3     3        3     3       4    4      4       2    2      4       3     4
-json-as-text           3        3     3         3        3     3        3     3       4    4      4       2    2      4       3     4
-gzip-as-text           0        0     0         0        0     0        0     0       4    4      4       2    2      4       -     4
-closed-stdin           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-closed-stdout          5        5     0         5        5     5        5     5       5    5      5       5    5      5       -     -
-closed-stderr          0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-full-stdout            5        5     0         5        5     5        5     5       5    5      5       5    5      5       -     -
-full-stderr            0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-reader-gone          141      141     0       141      141   141      141   141     141  141    141     141  141    141       -     -
-terminal               0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-typed-text             -        -     -         0        0     0        -     -       -    -      -       -    -      -       -     -
-plain-locale           0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-cp1252                 0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-dumb-terminal          0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-narrow-terminal        0        0     0         0        0     0        0     0       0    0      0       0    0      0       -     -
-read-only-folder       0        5     5         0        0     0        0     0       0    0      5       0    0      0       -     -
-not-utf8-argument      3        2     2         0        0     0        3     3       0    4      4       2    2      4       3     4
+                    data tokenize train translate generate embed evaluate check
+no-arguments           2        2     -         2        2     2        2     2
+help                   0        0     0         0        0     0        0     0
+bad-flag               2        2     2         2        2     2        2     2
+misspelt-flag          2        2     2         2        2     2        2     2
+as-it-should           0        0     0         0        0     0        0     0
+missing-file           3        3     3         3        3     3        3     3
+directory-as-file      3        3     3         2        3     3        3     3
+unreadable-file        3        3     3         3        3     3        3     3
+zip-as-text            3        3     3         3        3     3        3     3
+docx-as-text           3        3     3         3        3     3        3     3
+csv-as-text            3        3     3         2        3     3        3     3
+json-as-text           3        3     3         3        3     3        3     3
+gzip-as-text           0        0     0         0        0     0        0     0
+closed-stdin           0        0     0         0        0     0        0     0
+closed-stdout          5        5     0         5        5     5        5     5
+closed-stderr          0        0     0         0        0     0        0     0
+full-stdout            5        5     0         5        5     5        5     5
+full-stderr            0        0     0         0        0     0        0     0
+reader-gone          141      141     0       141      141   141      141   141
+terminal               0        0     0         0        0     0        0     0
+typed-text             -        -     -         0        0     0        -     -
+plain-locale           0        0     0         0        0     0        0     0
+cp1252                 0        0     0         0        0     0        0     0
+dumb-terminal          0        0     0         0        0     0        0     0
+narrow-terminal        0        0     0         0        0     0        0     0
+read-only-folder       0        5     5         0        0     0        0     0
+not-utf8-argument      3        2     2         0        0     0        3     3
+
+                    explain info export presets runs curves improve serve
+no-arguments              2    2      0       0    0      2       2     2
+help                      0    0      0       0    0      0       0     0
+bad-flag                  2    2      2       2    2      2       2     2
+misspelt-flag             2    2      2       2    2      2       2     2
+as-it-should              0    0      0       0    0      0       -     -
+missing-file              4    4      4       2    2      4       3     4
+directory-as-file         4    4      4       2    0      3       3     4
+unreadable-file           4    4      4       2    2      4       3     4
+zip-as-text               4    4      4       2    2      4       3     4
+docx-as-text              4    4      4       2    2      4       3     4
+csv-as-text               4    4      4       2    2      4       3     4
+json-as-text              4    4      4       2    2      4       3     4
+gzip-as-text              4    4      4       2    2      4       -     4
+closed-stdin              0    0      0       0    0      0       -     -
+closed-stdout             5    5      5       5    5      5       -     -
+closed-stderr             0    0      0       0    0      0       -     -
+full-stdout               5    5      5       5    5      5       -     -
+full-stderr               0    0      0       0    0      0       -     -
+reader-gone             141  141    141     141  141    141       -     -
+terminal                  0    0      0       0    0      0       -     -
+typed-text                -    -      -       -    -      -       -     -
+plain-locale              0    0      0       0    0      0       -     -
+cp1252                    0    0      0       0    0      0       -     -
+dumb-terminal             0    0      0       0    0      0       -     -
+narrow-terminal           0    0      0       0    0      0       -     -
+read-only-folder          0    0      5       0    0      0       -     -
+not-utf8-argument         0    4      4       2    2      4       3     4
 """
 """The exit code of each command in each situation; - where there is no such situation.
 
@@ -207,14 +236,15 @@ OWN_PROCESS = 4
 
 
 def codes() -> dict[tuple[str, str], int]:
-    """The table: exit code by situation and command."""
-    _, *rows = (line.split() for line in CODES.strip().splitlines())
-    return {
-        (row[0], command): int(code)
-        for row in rows
-        for command, code in zip(COMMANDS, row[1:], strict=True)
-        if code != "-"
-    }
+    """The tables: exit code by situation and command."""
+    found: dict[tuple[str, str], int] = {}
+    for table in CODES.strip().split("\n\n"):
+        commands, *rows = (line.split() for line in table.splitlines())
+        for situation, *ends in rows:
+            found |= {
+                (situation, command): int(code) for command, code in zip(commands, ends, strict=True) if code != "-"
+            }
+    return found
 
 
 EXPECTED = codes()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.seq2seq.decoding.beam import Beam
-from tfm.seq2seq.decoding.constrained import ConstrainedBeam
+from tfm.seq2seq.decoding.constrained import MOST_PENALTY, ConstrainedBeam
 from tfm.seq2seq.decoding.phrases import Phrase, Spelling
 from tfm.seq2seq.decoding.search import Hypothesis, Task
 
@@ -25,7 +25,7 @@ def search(
     *,
     limit: int = MAX_LENGTH,
     n_best: int = 1,
-    alpha: float = 0.6,
+    alpha: float = 0.4,
     only_in_phrases: tuple[int, ...] = (),
     prefixes: Sequence[Sequence[int]] = (),
     once: int = 0,
@@ -36,7 +36,7 @@ def search(
 
 
 def score(language: FakeLanguage, sentence: int, ids: Sequence[int]) -> float:
-    return language.log_prob(sentence, list(ids)) / ((5 + len(ids) + 1) / 6) ** 0.6
+    return language.log_prob(sentence, list(ids)) / ((5 + len(ids) + 1) / 6) ** 0.4
 
 
 AFTER_2, BEFORE_3 = Spelling((1,), after=frozenset({2, BOS})), Spelling((1,), before=frozenset({3}))
@@ -125,11 +125,11 @@ def test_a_phrase_that_is_likely_late_is_not_placed_early() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_length_penalty_above_1_counts_as_1(seed: int) -> None:
+def test_a_length_penalty_has_a_limit(seed: int) -> None:
     """Else the dearer a phrase is, the more an output would gain by being long."""
     by_penalty = [
         search(FakeLanguage(seed, VOCABULARY), [[plain(1, 2)]], 6, limit=9, n_best=6, alpha=alpha)
-        for alpha in (0.6, 1.0, 1.5)
+        for alpha in (0.2, MOST_PENALTY, 1.5)
     ]
     assert by_penalty[1] == by_penalty[2] != by_penalty[0]
 
