@@ -353,7 +353,8 @@ def _main() -> None:
         "tqdm",
     ):
         import_module(module)
-    import_module("tfm.engine.runs.log").picture = lambda drawn: b"a picture"
+    log: Any = import_module("tfm.engine.runs.log")
+    log.picture = lambda drawn: b"a picture"
     gc.collect()
     gc.freeze()  # a search for garbage would copy all pages into each forked process
     if len(list(Path("/proc/self/task").iterdir())) > 1:
