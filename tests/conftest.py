@@ -18,6 +18,9 @@ pytest_plugins = ["helpers.small_run", "helpers.written_files"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")  # not that of whoever tests
+# The models of these tests are tiny: threads would spend most of their time waiting for each other, all the more where
+# two processes test. A test that needs more threads sets them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 set_up_libraries()  # before torch is loaded, as the command does
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts the tests in the background (nohup, &) has them ignore Ctrl-C, and every command that they start.
@@ -71,15 +74,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
 
 @pytest.fixture(scope="session")
 def forked(request: pytest.FixtureRequest) -> Tfm:
-    """Runs the command as `run_command` does, without waiting for imports; the fork server needs Linux."""
+    """Runs the command as `run_command` does, without waiting for imports; the fork server needs Linux.
+
+    With `before=`, `module:name` of a function that is called in the process of the command first.
+    """
     if sys.platform != "linux":
-        return run_command
+        return lambda *arguments, before="", **options: run_command(*arguments, **options)
     server: ForkServer = request.getfixturevalue("server")
 
     def run(
-        *arguments: object, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 240
+        *arguments: object,
+        cwd: Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 240,
+        before: str = "",
     ) -> Completed:
-        ended = server.run(*arguments, cwd=cwd, stdin=stdin, env=env, seconds=timeout)
+        ended = server.run(*arguments, cwd=cwd, stdin=stdin, env=env, seconds=timeout, before=before)
         return Completed(["tfm", *map(str, arguments)], ended.code, ended.stdout, ended.stderr)
 
     return run

@@ -68,6 +68,7 @@ def test_decoding_measures_tfm_and_says_who_is_missing(place: Path) -> None:
     assert "BLEU signature" in report
 
 
+@pytest.mark.slow
 def test_decoding_has_ctranslate2_translate_the_same_model(place: Path) -> None:
     pytest.importorskip("ctranslate2")
     flags = ("--corpus", place / "corpus", "--work", place, "--size", "minute", "--steps", 150, "--lines", 4)
@@ -142,6 +143,7 @@ def kind_of_processor() -> str:
     return "AVX2" if " avx2 " in flags else "as it is"
 
 
+@pytest.mark.slow
 def test_processors_measures_a_kind_and_the_limit_of_a_step(place: Path) -> None:
     kind = kind_of_processor()
     flags = ("--corpus", place / "corpus", "--work", place, "--sizes", "minute", "--tokens", 64, "--rounds", 1)

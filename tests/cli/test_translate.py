@@ -127,7 +127,7 @@ def test_placeholders_that_samples_lose_are_told(tfm: Tfm, tiny_run: Path) -> No
 
 @pytest.mark.parametrize(("output", "content"), [("out.txt", bytes), ("out.txt.gz", gzip.decompress)])
 def test_a_file_that_was_interrupted_goes_on(
-    tiny_run: Path, tmp_path: Path, output: str, content: Callable[[bytes], bytes]
+    tfm: Tfm, tiny_run: Path, tmp_path: Path, output: str, content: Callable[[bytes], bytes]
 ) -> None:
     lines = [f"{word} {other}" for word in ("one", "two", "three") for other in ("four", "five")] * 400
     write_lines(tmp_path / "in.txt", lines)
@@ -148,9 +148,9 @@ def test_a_file_that_was_interrupted_goes_on(
         assert ("from line" in said) == bool(attempt)
     done_bytes = json.loads((tmp_path / f"{output}.work.partial").read_text())["bytes"]
     kept = partial.read_bytes()[:done_bytes].count(b"\n")
-    done = subprocess.run([*command, "--output", output], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert f"from line {kept + 1:,} on" in done.stderr
-    whole = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    done = tfm(*command[1:], "--output", output)
+    assert done.returncode == 0 and f"from line {kept + 1:,} on" in error_of(done)
+    whole = tfm(*command[1:])
     assert content((tmp_path / output).read_bytes()) == whole.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", output]
 

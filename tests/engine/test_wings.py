@@ -53,7 +53,7 @@ def server(missing: str, tmp_path: Path) -> Iterator[ForkServer]:
     """Runs a copy of tfm in which one wing is missing."""
     packages = tmp_path / "packages"
     installed = Path(tfm.engine.__file__).parents[1]
-    shutil.copytree(installed, packages / "tfm", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(installed, packages / "tfm")
     shutil.rmtree(packages / "tfm" / "engine" / missing)
     with ForkServer(tmp_path, packages) as running:
         yield running

@@ -10,6 +10,8 @@ from pathlib import Path
 from helpers.command import TFM, TINY_FLAGS, Tfm, write_lines
 from helpers.documents import blocks, commands
 
+from tfm.data.formats.text import TOY_SIZES
+
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 SRC = [" ".join(WORDS[(i + j * j) % 10] for j in range(1 + i % 7)) for i in range(120)]
 TGT = [" ".join(reversed(line.split())) for line in SRC]
@@ -67,6 +69,11 @@ def shortened(command: str) -> str:
     return command
 
 
+def few_toy_sentences(_: object = None) -> None:
+    """Makes the toy language a small corpus: to draw 40,000 pairs takes far longer than a training of a few steps."""
+    TOY_SIZES.update(train=2_000, dev=50, test=100)
+
+
 def run(command: str, forked: Tfm, folder: Path) -> tuple[int, str]:
     """The exit code of a command, and what it said. Those with pipes are left to a shell."""
     if "|" in command:
@@ -76,7 +83,7 @@ def run(command: str, forked: Tfm, folder: Path) -> tuple[int, str]:
         done = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, check=False)
     else:
         words = shlex.split(command.replace("$TFM_CORPORA", str(folder)), comments=True)
-        done = forked(*words[1:], cwd=folder)
+        done = forked(*words[1:], cwd=folder, before="helpers.shown:few_toy_sentences")
     return done.returncode, done.stderr.decode()
 
 

@@ -126,7 +126,8 @@ def test_depth_and_size_are_bounded(write: Write) -> None:
     deep = "<unit>" * 300 + "</unit>" * 300
     with pytest.raises(DataError, match=r"a\.xml:1: more than 256 elements in each other"):
         list(elements(write("a.xml", f"<root>{deep}</root>"), KIND))
-    for number, large in enumerate((f"<unit>{'<b/>' * 3_000_000}</unit>", f'<unit a="{"x" * 12_000_000}"/>')):
+    child = f'<b a="{"x" * 992}"/>'
+    for number, large in enumerate((f"<unit>{child * 12_000}</unit>", f'<unit a="{"x" * 12_000_000}"/>')):
         with pytest.raises(DataError, match=r"more than 10,000,000 bytes"):
             list(elements(write(f"{number}.xml", f"<root>{large}</root>"), KIND))
 

@@ -59,8 +59,13 @@ def differences(translator: Any, engine: Engine, texts: list[str], **settings: A
     ]
 
 
-@pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only"])
-@pytest.mark.parametrize("steps", [12, 60])
+@pytest.mark.parametrize(
+    ("architecture", "steps"),
+    [
+        *(("encoder_decoder", 12), ("encoder_decoder", 60), ("decoder_only", 60)),
+        pytest.param("decoder_only", 12, marks=pytest.mark.slow),
+    ],
+)
 def test_translations_and_their_repairs(both: Any, marked_tokenizer: Tokenizer, steps: int, architecture: str) -> None:
     pairs = marked_pairs()
     facts = CorpusFacts(pairs=1000, loops=0, letterless=0)

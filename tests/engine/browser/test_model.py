@@ -9,6 +9,7 @@ import pytest
 import torch
 from helpers.explained import SMALL, layers_of, write_run
 from helpers.javascript import javascript, needs_node
+from helpers.marks import pairwise
 
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from tfm.engine.browser.pack import pack
@@ -64,7 +65,7 @@ def in_javascript(loaded: TrainedRun, src: list[int], tgt: list[int], body: str 
     return javascript(body, {"packed": packed, "src": src, "tgt": tgt, **data})
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant.values())))
+@pytest.mark.parametrize("variant", pairwise(VARIANTS), ids=lambda variant: "-".join(map(str, variant.values())))
 def test_the_forward_pass(made: Any, tokenizer: Tokenizer, variant: dict[str, Any]) -> None:
     loaded = made(**variant)
     src, tgt = (

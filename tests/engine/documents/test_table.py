@@ -114,7 +114,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=4), VALUES, max_size=5),
     st.booleans(),

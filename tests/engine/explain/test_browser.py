@@ -48,24 +48,37 @@ INSIDE = """() => {
 
 
 class Made:
-    """A run with random weights, and its pages."""
+    """A run with random weights, and its pages; each is made once."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10,), **settings: Any) -> None:
         text_only = settings.pop("text_only", False)
         sizes = SMALL | layers_of(settings.get("architecture", "encoder_decoder")) | settings
         self.path = write_run(folder / "run", tokenizer, ModelConfig(**sizes), text_only=text_only, steps=steps)
+        self._pages: dict[str, str] = {}
 
     def loaded(self, checkpoint: str = "best") -> TrainedRun:
         return load_run(self.path, None, checkpoint=checkpoint, device="cpu")
 
     def page(self, text: str = FIRST, weights_of: str = "best", **options: Any) -> str:
-        found = explain(RunDirectory(self.path), self.loaded(), text, **options)
-        return page(found, Focus(), model_text(self.loaded(weights_of), "float32"))
+        asked = repr((text, weights_of, options))
+        if asked not in self._pages:
+            found = explain(RunDirectory(self.path), self.loaded(), text, **options)
+            self._pages[asked] = page(found, Focus(), model_text(self.loaded(weights_of), "float32"))
+        return self._pages[asked]
 
 
-@pytest.fixture
-def made(tmp_path: Path, tokenizer: Tokenizer) -> Callable[..., Made]:
-    return lambda **settings: Made(tmp_path, tokenizer, **settings)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Callable[..., Made]:
+    """Makes a run when it is first asked for; read only."""
+    runs: dict[str, Made] = {}
+
+    def make(**settings: Any) -> Made:
+        asked = repr(settings)
+        if asked not in runs:
+            runs[asked] = Made(tmp_path_factory.mktemp("made"), tokenizer, **settings)
+        return runs[asked]
+
+    return make
 
 
 @pytest.fixture
@@ -206,8 +219,15 @@ def test_a_language_model_and_an_encoder_show_what_they_have(made: Any, opened: 
     tab.wait_for_selector("#experiment:has-text('The cosine of the vectors')")
 
 
-@pytest.mark.parametrize("kind", KINDS[:3], ids=str)
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (820, "light"), (1280, "dark")])
+def every_width() -> Iterator[Any]:
+    """All architectures at all widths; quickly, each width of one, and the narrowest of the others."""
+    for number, kind in enumerate(KINDS[:3]):
+        for width, scheme in ((390, "light"), (390, "dark"), (820, "light"), (1280, "dark")):
+            quick = number == 0 or (width, scheme) == (390, "dark")
+            yield pytest.param(kind, width, scheme, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("kind", "width", "scheme"), list(every_width()), ids=str)
 def test_it_fits_every_width(made: Any, opened: Any, kind: dict[str, Any], width: int, scheme: str) -> None:
     tab = opened(made(**kind).page(), width, scheme)
     assert tab.evaluate("() => document.documentElement.scrollWidth") <= width

@@ -122,14 +122,19 @@ def test_a_large_model_makes_no_live_page_unless_it_is_told_to(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_run(tmp_path / "run", tokenizer, ModelConfig(**SMALL, **layers_of("encoder_decoder")))
-    whole = len(live_of(run, None))
-    for limit in (whole - 1, 100):
+    loaded = load_run(run, None, device="cpu")
+    found = explain(RunDirectory(run), loaded, SENTENCE)
+
+    def html_of(live: bool | None) -> str:
+        return live_page(found, Focus(), loaded, live)
+
+    for limit in (len(html_of(None)) - 1, 100):
         monkeypatch.setattr("tfm.engine.explain.page.MOST_BYTES", limit)
-        assert 'id="model"' not in live_of(run, None)
-        assert 'id="model"' in live_of(run, True)
+        assert 'id="model"' not in html_of(None)
+        assert 'id="model"' in html_of(True)
     monkeypatch.setattr("tfm.engine.browser.embedded.MOST_BYTES", 100)
     with pytest.raises(ModelError, match=r"cannot be in a live page: its [\d,]+ weights in float32 are .*--live out$"):
-        live_of(run, True)
+        html_of(True)
 
 
 def test_it_needs_no_network_and_no_other_file(html: str) -> None:

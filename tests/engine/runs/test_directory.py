@@ -14,6 +14,8 @@ from tfm.seq2seq.training.update import Trainer, UpdateFigures
 from tfm.system.errors import EnvironmentFault
 from tfm.system.files import sha256_file
 
+SETTINGS: dict[str, Any] = {"log_every": 1}
+
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and directories that move")
 
 
@@ -53,10 +55,19 @@ def final(run: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(train_tiny: TrainTiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What comes of a run that nobody moves."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    train_tiny(run, **SETTINGS)
+    return final(run)
+
+
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("at", "in_validation"), [(2, False), (5, False), (8, False), (15, False), (8, True)])
 def test_a_run_that_is_moved_stops_in_one_piece(
     train_tiny: TrainTiny,
+    uninterrupted: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     at: int,
@@ -65,7 +76,6 @@ def test_a_run_that_is_moved_stops_in_one_piece(
 ) -> None:
     """Also where another directory has got its name by then. What it has done is saved where it is."""
     run, moved = tmp_path / "run", tmp_path / "a new name"
-    settings: dict[str, Any] = {"log_every": 1}
 
     def move() -> None:
         run.rename(moved)
@@ -73,15 +83,14 @@ def test_a_run_that_is_moved_stops_in_one_piece(
             run.mkdir()
 
     with pytest.raises(EnvironmentFault) as caught:
-        train_tiny(run, reporter=Deed(monkeypatch, at, move, in_validation=in_validation), **settings)
+        train_tiny(run, reporter=Deed(monkeypatch, at, move, in_validation=in_validation), **SETTINGS)
     assert f"{run} was moved to '{moved}'; go on there" in str(caught.value)
     assert f"--run '{moved}'" in str(caught.value)
     assert list(run.iterdir()) == [] if again else not run.exists()
     assert int(RunDirectory(moved).checkpoints()[-1].name.removeprefix("step-")) == at
     monkeypatch.undo()
-    assert train_tiny(moved, **settings).step == 24
-    train_tiny(tmp_path / "whole", **settings)
-    assert final(moved) == final(tmp_path / "whole")
+    assert train_tiny(moved, **SETTINGS).step == 24
+    assert final(moved) == uninterrupted
 
 
 def test_a_run_that_is_removed_stops_and_makes_no_other(

@@ -76,7 +76,7 @@ def test_the_faster_precision_is_taken_said_written_and_kept(
 ) -> None:
     stub(monkeypatch, *clock)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto", max_steps=8, reporter=recorder, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=4, reporter=recorder, schedule="constant")
     said = [line for line in recorder.said if "GFLOP/s" in line]
     assert len(said) == 1 and "in fp32 and" in said[0] and said[0].endswith(f"taking {precision}")
     kept = read_setup(RunDirectory(run))
@@ -84,7 +84,7 @@ def test_the_faster_precision_is_taken_said_written_and_kept(
     assert environment(run)["precision"] == dtype
     refuse_to_measure(monkeypatch)
     again = Recorder()
-    train_tiny(run, precision="auto", max_steps=16, reporter=again, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=8, reporter=again, schedule="constant")
     assert environment(run)["precision"] == dtype
     assert not any("bit for bit" in line for line in again.warned) and not any("GFLOP/s" in line for line in again.said)
     assert describe_run(RunDirectory(run))["computed"]["precision"] == dtype
@@ -108,10 +108,10 @@ def test_a_start_that_was_killed_before_its_first_checkpoint_counts(
 ) -> None:
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto")
+    train_tiny(run, precision="auto", max_steps=4)
     shutil.rmtree(run / "checkpoints")
     refuse_to_measure(monkeypatch)
-    train_tiny(run, precision="auto")
+    train_tiny(run, precision="auto", max_steps=4)
     assert environment(run)["precision"] == "bfloat16"
 
 
@@ -120,11 +120,11 @@ def test_without_a_checkpoint_another_processor_is_measured(
 ) -> None:
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto")
+    train_tiny(run, precision="auto", max_steps=4)
     shutil.rmtree(run / "checkpoints")
     other_processor(monkeypatch)
     stub(monkeypatch, *FP32_FASTER)
-    train_tiny(run, precision="auto")
+    train_tiny(run, precision="auto", max_steps=4)
     assert environment(run)["precision"] == "float32"
 
 
@@ -132,10 +132,10 @@ def test_on_another_processor_a_run_keeps_its_precision_and_warns(
     train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
 ) -> None:
     stub(monkeypatch, *BF16_FASTER)
-    train_tiny(tmp_path / "run", precision="auto", max_steps=8, schedule="constant")
+    train_tiny(tmp_path / "run", precision="auto", max_steps=4, schedule="constant")
     other_processor(monkeypatch)
     refuse_to_measure(monkeypatch)
-    train_tiny(tmp_path / "run", precision="auto", reporter=recorder, schedule="constant")
+    train_tiny(tmp_path / "run", precision="auto", max_steps=8, reporter=recorder, schedule="constant")
     assert environment(tmp_path / "run")["precision"] == "bfloat16"
     assert any("not bit for bit the same" in line and "another" in line for line in recorder.warned)
 
@@ -153,8 +153,8 @@ def test_a_precision_that_is_named_later_overrules_the_one_kept(
     train_tiny: TrainTiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
 ) -> None:
     stub(monkeypatch, *BF16_FASTER)
-    train_tiny(tmp_path / "run", precision="auto", max_steps=8, schedule="constant")
-    train_tiny(tmp_path / "run", precision="fp32", schedule="constant", reporter=recorder)
+    train_tiny(tmp_path / "run", precision="auto", max_steps=4, schedule="constant")
+    train_tiny(tmp_path / "run", precision="fp32", max_steps=8, schedule="constant", reporter=recorder)
     assert environment(tmp_path / "run")["precision"] == "float32"
     assert any("not bit for bit" in line for line in recorder.warned)
 
@@ -164,16 +164,16 @@ def test_muon_has_a_precision_of_its_own(
 ) -> None:
     monkeypatch.setattr(setups, "time_layers", lambda *_: Rates(10, 20))
     monkeypatch.setattr(setups, "time_muon", lambda *_: Rates(20, 10))
-    train_tiny(tmp_path / "mixed", precision="auto", optimizer="muon", reporter=recorder)
-    train_tiny(tmp_path / "two", precision="auto", optimizer="muon", ranks=2)
+    train_tiny(tmp_path / "mixed", precision="auto", optimizer="muon", max_steps=8, reporter=recorder)
+    train_tiny(tmp_path / "two", precision="auto", optimizer="muon", max_steps=8, ranks=2)
     assert metrics(tmp_path / "two") == pytest.approx(metrics(tmp_path / "mixed"), rel=1e-3)
     found = environment(tmp_path / "mixed")
     assert (found["precision"], found["muon_precision"]) == ("bfloat16", "float32")
     assert any("in Muon's iterations at 20 GFLOP/s in fp32 and 10 in bf16: taking fp32" in s for s in recorder.said)
     monkeypatch.setattr(setups, "time_muon", lambda *_: Rates(10, 20))
-    train_tiny(tmp_path / "bf16", precision="auto", optimizer="muon")
+    train_tiny(tmp_path / "bf16", precision="auto", optimizer="muon", max_steps=8)
     model = "model.safetensors"
-    assert fingerprint(tmp_path / "mixed")[model] != fingerprint(tmp_path / "bf16")[model]
+    assert fingerprint(tmp_path / "mixed", 8)[model] != fingerprint(tmp_path / "bf16", 8)[model]
 
 
 def test_parts_are_kept_where_there_are_other_cores(
@@ -187,7 +187,7 @@ def test_parts_are_kept_where_there_are_other_cores(
     assert read_setup(RunDirectory(tmp_path / "run")).division == Division(2, 1, 3)  # pyright: ignore[reportOptionalMemberAccess]
     monkeypatch.undo()
     with using_threads(1):
-        train_tiny(tmp_path / "run", ranks=None, reporter=recorder, **settings)
+        train_tiny(tmp_path / "run", ranks=None, reporter=recorder, max_steps=12, **settings)
     assert {key: environment(tmp_path / "run")[key] for key in ("ranks", "parts")} == {"ranks": 1, "parts": 3}
     assert any("this run was on ranks 2" in line and "continues on ranks 1" in line for line in recorder.warned)
 
@@ -247,11 +247,11 @@ def test_a_run_of_before_goes_on_as_its_checkpoint_says(
     """Without a setup, and with a checkpoint that names neither parts nor a precision of Muon's own."""
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto", max_steps=8, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=4, schedule="constant")
     RunDirectory(run).setup.unlink()
-    forget(RunDirectory(run).checkpoint_path(8), "parts", "muon_precision", "cpu")
+    forget(RunDirectory(run).checkpoint_path(4), "parts", "muon_precision", "cpu")
     refuse_to_measure(monkeypatch)
-    train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=8, reporter=recorder, schedule="constant")
     assert environment(run)["precision"] == environment(run)["muon_precision"] == "bfloat16"
     assert environment(run)["parts"] == 1
     assert not any("bit for bit" in line for line in recorder.warned)
@@ -263,11 +263,11 @@ def test_a_run_of_tfm_0_1_goes_on_with_a_warning(
     """It said neither its version nor the number of its processes."""
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto", max_steps=8, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=4, schedule="constant")
     RunDirectory(run).setup.unlink()
-    forget(RunDirectory(run).checkpoint_path(8), "parts", "muon_precision", "cpu", "tfm", "ranks")
+    forget(RunDirectory(run).checkpoint_path(4), "parts", "muon_precision", "cpu", "tfm", "ranks")
     refuse_to_measure(monkeypatch)
-    train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=8, reporter=recorder, schedule="constant")
     assert environment(run)["precision"] == "bfloat16"
     assert any("bit for bit" in line for line in recorder.warned)
     assert read_setup(RunDirectory(run)) is not None
@@ -279,11 +279,11 @@ def test_on_another_kind_of_device_a_run_is_settled_anew(
     """Begun on a GPU, in bf16; here it would be emulated."""
     stub(monkeypatch, *BF16_FASTER)
     run = tmp_path / "run"
-    train_tiny(run, precision="auto", max_steps=8, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=4, schedule="constant")
     path = RunDirectory(run).setup
     path.write_text(json.dumps(sealed(read_sealed(path) | {"device": "cuda"})))
     stub(monkeypatch, *FP32_FASTER)
-    train_tiny(run, precision="auto", reporter=recorder, schedule="constant")
+    train_tiny(run, precision="auto", max_steps=8, reporter=recorder, schedule="constant")
     assert environment(run)["precision"] == "float32"
     assert any("bit for bit" in line for line in recorder.warned)
 
@@ -342,9 +342,9 @@ def test_a_model_that_the_machine_cannot_hold_is_refused_before_anything_is_meas
     refuse_to_measure(monkeypatch)
     monkeypatch.setattr(setups, "physical_memory", lambda: 50_000)
     with pytest.raises(OutOfMemory, match=r"needs 0\.\d GB of memory at least, and this machine has 0\.0"):
-        train_tiny(tmp_path / "run", precision="auto")
+        train_tiny(tmp_path / "run", precision="auto", max_steps=4)
     monkeypatch.setattr(setups, "physical_memory", lambda: None)  # some systems do not tell
-    train_tiny(tmp_path / "run", precision="fp32")
+    train_tiny(tmp_path / "run", precision="fp32", max_steps=4)
 
 
 def test_another_configuration_is_measured_anew(
@@ -352,10 +352,10 @@ def test_another_configuration_is_measured_anew(
 ) -> None:
     """An earlier start of other settings never came to a checkpoint."""
     stub(monkeypatch, *BF16_FASTER)
-    train_tiny(tmp_path / "run", precision="auto")
+    train_tiny(tmp_path / "run", precision="auto", max_steps=4)
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     stub(monkeypatch, *FP32_FASTER)
-    train_tiny(tmp_path / "run", precision="auto", seed=2)
+    train_tiny(tmp_path / "run", precision="auto", seed=2, max_steps=4)
     assert environment(tmp_path / "run")["precision"] == "float32"
 
 
@@ -397,10 +397,10 @@ def test_parts_of_a_batch_are_shared(train_tiny: TrainTiny, tmp_path: Path, monk
 def test_two_processes_on_one_core(configure: Configure, train_tiny: TrainTiny, tmp_path: Path) -> None:
     """Slower than need be, but right."""
     config = tmp_path / "config.yaml"
-    config.write_text(render_config(configure(ranks=2, precision="fp32")))
+    config.write_text(render_config(configure(ranks=2, precision="fp32", max_steps=8)))
     command = [sys.executable, "-m", "tfm.cli", "train", "--config", config, "--run", tmp_path / "pinned"]
     done = subprocess.run(["taskset", "-c", "0", *command], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     assert "2 processes of 1 thread" in done.stderr
-    train_tiny(tmp_path / "free", ranks=2, precision="fp32")
-    assert fingerprint(tmp_path / "pinned") == fingerprint(tmp_path / "free")
+    train_tiny(tmp_path / "free", ranks=2, precision="fp32", max_steps=8)
+    assert fingerprint(tmp_path / "pinned", 8) == fingerprint(tmp_path / "free", 8)
