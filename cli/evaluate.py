@@ -55,6 +55,14 @@ Report = Annotated[
 Forced = Annotated[
     bool, typer.Option("--forced", help="Translate nothing: say how probable the model finds the translations given.")
 ]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Keep with the run how good these translations are, so that tfm translate says in --json and --review how"
+        " good others probably are. Without a test set, the run's own validation set is taken.",
+    ),
+]
 Worst = Annotated[
     int,
     typer.Option(
@@ -85,6 +93,7 @@ def evaluate(
     output: options.Translations = None,
     report: Report = None,
     forced: Forced = False,
+    calibrate: Calibrate = False,
     worst: Worst = 0,
     examples: Examples = 0,
     device: options.Device = "auto",
@@ -100,9 +109,11 @@ def evaluate(
     tfm evaluate --run runs/mine --run runs/other --src test.en --tgt test.de
 
     tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
+
+    tfm evaluate --run runs/mine --calibrate
     """
     del debug
-    from ..engine.evaluation.reading import read_test_set
+    from ..engine.evaluation.reading import read_dev_set, read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
     from . import results
@@ -112,6 +123,7 @@ def evaluate(
     search = {"beam_size": beam_size, "length_penalty": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_flags(
         {"--hyp": hyp, "--tgt": tgt, "--data": data, "--run": run, "--forced": forced or None, "--metric": metric}
+        | {"--calibrate": calibrate or None}
         | {"--checkpoint": checkpoint != "best" or None, "--device": device != "auto" or None}
         | dict(zip(_SEARCH, search.values(), strict=True))
         | {"--glossary": glossary, "--repair": repair, "--output": output, "--examples": examples or None},
@@ -122,9 +134,12 @@ def evaluate(
     terms = options.load_glossary(glossary, encoding or "")
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
     with_sources = not hyp or bool(src or data)
-    test_set = read_test_set(
-        src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
-    )
+    if calibrate and not (src or tgt or data):
+        test_set = read_dev_set(runs[0])
+    else:
+        test_set = read_test_set(
+            src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
+        )
     asked = results.Asked(test_set, metrics, with_sources, worst, report, json_, console)
     if forced:
         results.score_given(asked, runs[0], checkpoint=checkpoint, device=device)
@@ -143,7 +158,9 @@ def evaluate(
     if len(runs) > 1:
         results.compare_runs(asked, runs, evaluated)
     else:
-        results.score_run(asked, runs[0], evaluated, output=output, examples=examples)
+        results.score_run(asked, runs[0], partial(evaluated, calibrate=calibrate), output=output, examples=examples)
+        if calibrate:
+            console.say(f"{runs[0]} is calibrated: tfm translate --json and --review project the chrF of a translation")
 
 
 _SEARCH = ("--beam-size", "--length-penalty", "--no-repeat-ngram-size")
@@ -164,14 +181,14 @@ def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
                 raise UsageError(f"{why}; it cannot be combined with {flag}")
 
     if given["--hyp"]:
-        of_a_run = ("--run", "--forced", "--checkpoint", "--device")
+        of_a_run = ("--run", "--forced", "--calibrate", "--checkpoint", "--device")
         refuse("--hyp scores outputs that are there already", *of_a_run, *_MAKING)
         if not given["--tgt"] and not given["--data"]:
             raise UsageError("give the references: --tgt, or --data")
     if given["--forced"]:
-        refuse("--forced translates nothing", "--metric", *_MAKING)
+        refuse("--forced translates nothing", "--metric", "--calibrate", *_MAKING)
     if given["--run"] and len(given["--run"]) > 1:
-        refuse("--run twice compares two runs", "--forced", "--output", "--examples")
+        refuse("--run twice compares two runs", "--forced", "--calibrate", "--output", "--examples")
     untested = [name for name in metrics if name not in TESTED]
     for flag in ("--hyp", "--run"):
         if untested and given[flag] and len(given[flag]) > 1:

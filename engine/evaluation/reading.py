@@ -110,6 +110,19 @@ def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -
         yield lines[0][0], list(chain.from_iterable(cells))
 
 
+CALIBRATED_WITH = 1_000
+"""At most so many pairs of a validation set: more make no interval better that one would notice."""
+
+
+def read_dev_set(run: Path) -> TestSet:
+    """The validation set of a run, or an even sample of it; DataError if it is gone."""
+    problems: list[str] = []
+    pairs = dev_pairs(RunDirectory(run), CALIBRATED_WITH, problems.append, f"{run} has nothing to be calibrated with")
+    if not pairs:
+        raise DataError(f"{'; '.join(problems)}; give a set with references: --src and --tgt, or --data")
+    return TestSet([src for src, _ in pairs], [[tgt] for _, tgt in pairs], [True] * len(pairs))
+
+
 def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:
     """At most `count` pairs of a run's validation set, evenly spaced.
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ...data.glossary import Glossary
 from ...seq2seq.decoding.config import CHUNK_TEXTS
+from ..projection import Agreement, Projection, agreement, fit, keep, refuse_few
+from ..runs.directory import RunDirectory
 from ..translator import Translation, Translator
 from .faithfulness import Faithfulness, Kept, faithfulness
 from .loss import ForcedScore, force, set_loss
@@ -18,6 +20,8 @@ class TestResult:
 
     Attributes:
         confidences, chrf: Of each sentence: `Translation.confidence`, and chrF.
+        projections: Of each sentence the chrF that was to be expected, if the run is calibrated for this search;
+            where it is being calibrated, by the other sentences.
         groups: Scores by the length of the source.
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
@@ -48,11 +52,17 @@ class TestResult:
     confidences: list[float]
     chrf: list[float]
     groups: list[LengthGroup]
+    projections: list[Projection | None]
 
     @property
     def correlation(self) -> float | None:
         """Of confidence and chrF, from -1 to 1; None where there are too few sentences."""
         return correlation(self.confidences, self.chrf)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """How the projections go with chrF; None where there are none."""
+        return agreement(self.projections, self.chrf)
 
 
 def evaluate_set(
@@ -67,24 +77,33 @@ def evaluate_set(
     no_repeat_ngram_size: int | None = None,
     glossary: Glossary | None = None,
     repair: bool | None = None,
+    calibrate: bool = False,
     device: str = "auto",
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
     """Translates a test set, of which each source has one or more references, and scores it.
 
-    The metrics are those of `scores.METRICS`. For the other arguments see `Translator.load` and `Translator.translate`;
-    `on_done` hears the number of sentences translated so far.
+    The metrics are those of `scores.METRICS`. `calibrate` keeps with the run how the chrF of its translations goes with
+    what is seen of them without references: from then on its translations are `projected`, see `projection`. For the
+    other arguments see `Translator.load` and `Translator.translate`; `on_done` hears the number of sentences translated
+    so far.
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
     search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
+    if calibrate:
+        refuse_few(sum(map(translator.is_searched, sources)))
     found: list[Translation] = []
     for start in range(0, len(sources), CHUNK_TEXTS):
         chunk = sources[start : start + CHUNK_TEXTS]
         found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
         on_done(len(found))
     outputs = [translation.text for translation in found]
+    chrf, projections = sentence_chrf(outputs, references), [one.projected for one in found]
+    if calibrate:
+        calibration, projections = fit(found, chrf, search, translator.checkpoint)
+        keep(calibration, RunDirectory(run).calibration)
     forced = force(translator, sources, [refs[0] for refs in references])
     loss = set_loss(forced)
     return TestResult(
@@ -111,7 +130,8 @@ def evaluate_set(
         constrained=sum(one.constrained for one in found),
         numbers=sum(bool(one.numbers) for one in found),
         confidences=[one.confidence for one in found],
-        chrf=sentence_chrf(outputs, references),
+        chrf=chrf,
+        projections=projections,
         groups=by_length(sources, outputs, references),
         terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
     )
