@@ -85,7 +85,7 @@ class Calibration:
 
     def project(self, signs: Sequence[float]) -> Projection:
         """The projection of a translation with these signs."""
-        line = _Line(*(np.array(one) for one in (self.centre, self.scale, self.weights)), self.mean)
+        line = _Line(np.array(self.centre), np.array(self.scale), np.array(self.weights), self.mean)
         spreads = _Line(line.centre, line.scale, np.array(self.spread_weights), self.spread)
         row = np.array([signs])
         (value,), (spread,) = line(row), _widths(spreads, row)

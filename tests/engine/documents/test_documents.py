@@ -511,6 +511,7 @@ def test_a_target_with_nothing_but_invisible_characters_is_empty(write: Write) -
 # --- what a reviewer is told ---
 
 LOW, MIDDLE, HIGH = Projection(20.0, 5.0, 40.0), Projection(50.0, 30.0, 70.0), Projection(90.0, 70.0, 100.0)
+PAIR = {"src_language": "en", "tgt_language": "de"}
 WORST, OTHER = "projected chrF 20 (5 to 40), one of the worst tenth", "projected chrF 90 (70 to 100)"
 
 
@@ -614,8 +615,8 @@ MEMORY = """<tmx version="1.4"><header srclang="en"/><body>
 def test_xliff_and_tmx_have_it_in_a_note(
     write: Write, tmp_path: Path, name: str, content: str, projections: list[Projection | None], notes: list[str]
 ) -> None:
-    path, sides = write(name, content), {"src_language": "en", "tgt_language": "de"}
-    plain, noted = filled(path, **sides), reviewed(path, projections, **sides)
+    path = write(name, content)
+    plain, noted = filled(path, str.upper, **PAIR), reviewed(path, projections, **PAIR)
     assert all(noted.count(note) == 1 for note in notes), noted
     without = noted
     for note in notes:
@@ -623,18 +624,17 @@ def test_xliff_and_tmx_have_it_in_a_note(
     assert without == plain and "by hand" in plain
     again = tmp_path / f"again{path.suffix}"
     again.write_text(noted, encoding="utf-8")
-    assert reviewed(again, projections, **sides) == noted, "a note takes the place of the one before"
-    assert filled(again, **sides) == filled(write(f"plain{path.suffix}", plain), **sides) == plain
+    assert reviewed(again, projections, **PAIR) == noted, "a note takes the place of the one before"
+    assert filled(again, str.upper, **PAIR) == filled(write(f"plain{path.suffix}", plain), str.upper, **PAIR) == plain
 
 
 def test_notes_are_where_the_schema_has_them(write: Write) -> None:
-    sides = {"src_language": "en", "tgt_language": "de"}
-    found = etree.fromstring(reviewed(write("a.xlf", UNITS), [LOW, HIGH], **sides).encode())
+    found = etree.fromstring(reviewed(write("a.xlf", UNITS), [LOW, HIGH], **PAIR).encode())
     units = [[child.tag for child in unit] for unit in found.iter("trans-unit")]
     assert units == [["source", "target", "note"], ["source", "target", "note", "note"], ["source", "target"]]
-    found = etree.fromstring(reviewed(write("b.xlf", SEGMENTS), [LOW, HIGH, HIGH], **sides).encode())
+    found = etree.fromstring(reviewed(write("b.xlf", SEGMENTS), [LOW, HIGH, HIGH], **PAIR).encode())
     units = [[etree.QName(child).localname for child in unit] for unit in found.iter("{*}unit")]
     assert units == [["notes", "segment", "segment"], ["notes", "segment"], ["segment"]]
-    found = etree.fromstring(reviewed(write("a.tmx", MEMORY), [LOW, HIGH], **sides).encode())
+    found = etree.fromstring(reviewed(write("a.tmx", MEMORY), [LOW, HIGH], **PAIR).encode())
     variants = [[child.tag for child in one] for one in found.iter("tuv") if "de" in one.attrib.values()]
     assert variants == [["note", "seg"], ["note", "note", "seg"], ["seg"]]
