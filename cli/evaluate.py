@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
+from ..engine.file_guard import READS_FILE, READS_RUN, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from . import options
@@ -63,6 +63,16 @@ Calibrate = Annotated[
         " good others probably are. Without a test set, the run's own validation set is taken.",
     ),
 ]
+Opposite = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="A run of the opposite direction: says how much of the sources is in the outputs, by forced scores both"
+        " ways.",
+        autocompletion=options.offered("run_names"),
+    ),
+    READS_RUN,
+]
 Worst = Annotated[
     int,
     typer.Option(
@@ -94,6 +104,7 @@ def evaluate(
     report: Report = None,
     forced: Forced = False,
     calibrate: Calibrate = False,
+    opposite: Opposite = None,
     worst: Worst = 0,
     examples: Examples = 0,
     device: options.Device = "auto",
@@ -123,7 +134,7 @@ def evaluate(
     search = {"beam_size": beam_size, "length_penalty": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_flags(
         {"--hyp": hyp, "--tgt": tgt, "--data": data, "--run": run, "--forced": forced or None, "--metric": metric}
-        | {"--calibrate": calibrate or None}
+        | {"--calibrate": calibrate or None, "--opposite": opposite}
         | {"--checkpoint": checkpoint != "best" or None, "--device": device != "auto" or None}
         | dict(zip(_SEARCH, search.values(), strict=True))
         | {"--glossary": glossary, "--repair": repair, "--output": output, "--examples": examples or None},
@@ -158,7 +169,8 @@ def evaluate(
     if len(runs) > 1:
         results.compare_runs(asked, runs, evaluated)
     else:
-        results.score_run(asked, runs[0], partial(evaluated, calibrate=calibrate), output=output, examples=examples)
+        evaluated = partial(evaluated, calibrate=calibrate, opposite=opposite)
+        results.score_run(asked, runs[0], evaluated, output=output, examples=examples)
         if calibrate:
             console.say(f"{runs[0]} is calibrated: tfm translate --json and --review project the chrF of a translation")
 
@@ -181,14 +193,14 @@ def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
                 raise UsageError(f"{why}; it cannot be combined with {flag}")
 
     if given["--hyp"]:
-        of_a_run = ("--run", "--forced", "--calibrate", "--checkpoint", "--device")
+        of_a_run = ("--run", "--forced", "--calibrate", "--opposite", "--checkpoint", "--device")
         refuse("--hyp scores outputs that are there already", *of_a_run, *_MAKING)
         if not given["--tgt"] and not given["--data"]:
             raise UsageError("give the references: --tgt, or --data")
     if given["--forced"]:
-        refuse("--forced translates nothing", "--metric", "--calibrate", *_MAKING)
+        refuse("--forced translates nothing", "--metric", "--calibrate", "--opposite", *_MAKING)
     if given["--run"] and len(given["--run"]) > 1:
-        refuse("--run twice compares two runs", "--forced", "--calibrate", "--output", "--examples")
+        refuse("--run twice compares two runs", "--forced", "--calibrate", "--opposite", "--output", "--examples")
     untested = [name for name in metrics if name not in TESTED]
     for flag in ("--hyp", "--run"):
         if untested and given[flag] and len(given[flag]) > 1:

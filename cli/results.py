@@ -148,6 +148,8 @@ def _print_result(result: "TestResult") -> None:
     if (agreement := result.agreement) is not None:
         print(agreement)
     print(result.faithfulness)
+    if result.both_ways is not None:
+        print(result.both_ways)
     if (terms := result.terms).total:
         print(f"terms of the glossary: {terms.count:,} of {terms.total:,} kept ({terms.share:.2f} %)")
     counts = {
@@ -175,6 +177,7 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
         "signatures": {one.name: one.signature for one in result.scores},
         "by_length": [asdict(group) for group in result.groups],
         "confidence_correlation": result.correlation,
+        "both_ways": result.both_ways and asdict(result.both_ways),
         "projection": None if (agreement := result.agreement) is None else asdict(agreement),
         "placeholders": {"kept": result.faithfulness.placeholders.count, "of": result.faithfulness.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},

@@ -364,3 +364,16 @@ def test_a_damaged_calibration_stops_no_translation(tfm: Tfm, corpus: Path, cali
     done = tfm("evaluate", "--run", calibrated_run, "--src", "train.en", "--tgt", "train.de", "--calibrate")
     assert done.returncode == 0, error_of(done)
     assert tfm("translate", "--run", calibrated_run, "--json", "one two").stdout == whole.stdout
+
+
+def test_a_run_of_the_opposite_direction_says_how_much_of_the_sources_arrives(
+    tfm: Tfm, corpus: Path, tiny_run: Path
+) -> None:
+    flags = ["--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--opposite", tiny_run]
+    told = tfm("evaluate", *flags).stdout.decode()
+    assert "both ways, nats per piece: outputs " in told and " of 20 outputs say less of their source than the" in told
+    found = json.loads(tfm("evaluate", *flags, "--json").stdout)["both_ways"]
+    assert found["sentences"] == 20 and 0 <= found["less_said"] <= 20
+    assert json.loads(tfm("evaluate", *flags[:-2], "--json").stdout)["both_ways"] is None
+    done = tfm("evaluate", *flags, "--forced")
+    assert done.returncode == 2 and "it cannot be combined with --opposite" in error_of(done)
