@@ -133,9 +133,9 @@ def _widths(spreads: _Line, rows: Array) -> Array:
 
 
 def cross_fitted(rows: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Of each row the projection, its spread, and the distance of y from it in spreads, all by lines that were fitted
-    to other rows: every `FOLDS`-th row is left out in turn (cross-conformal
-    prediction; Vovk, 2015, arXiv:1208.0806).
+    """Of each row the projection, its spread, and the distance of y from it in spreads, by lines fitted to other rows.
+
+    Every `FOLDS`-th row is left out in turn (cross-conformal prediction; Vovk, 2015, arXiv:1208.0806).
     """
     values, spreads = np.empty_like(y), np.empty_like(y)
     fold = np.arange(len(y)) % FOLDS
@@ -147,10 +147,9 @@ def cross_fitted(rows: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def bound(distances: Array, share: float) -> float:
-    """What at least this share of further distances, drawn as these were, does not exceed (Lei et al., 2018,
-    section 2.2).
+    """What at least this share of further distances, drawn as these were, does not exceed.
 
-    The ceil((n + 1) share)-th smallest of n.
+    The ceil((n + 1) share)-th smallest of n (Lei et al., 2018, section 2.2).
     """
     rank = math.ceil((len(distances) + 1) * share)
     return float(np.sort(distances)[min(rank, len(distances)) - 1])

@@ -22,8 +22,6 @@ Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
 BYTE_ORDER_MARK = "\ufeff"
 _LINE_END = re.compile(r"([ \t]*\r?\n[ \t]*)")
-
-
 WORST_SHARE = 0.1
 """Of the places with the lowest projections, which a reviewer is told to read first."""
 
