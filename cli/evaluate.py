@@ -124,7 +124,7 @@ def evaluate(
     tfm evaluate --run runs/mine --calibrate
     """
     del debug
-    from ..engine.evaluation.reading import read_dev_set, read_test_set
+    from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
     from . import results
@@ -145,12 +145,16 @@ def evaluate(
     terms = options.load_glossary(glossary, encoding or "")
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
     with_sources = not hyp or bool(src or data)
-    if calibrate and not (src or tgt or data):
-        test_set = read_dev_set(runs[0])
-    else:
-        test_set = read_test_set(
-            src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
-        )
+    test_set = read_test_set(
+        src or [],
+        tgt or [],
+        data or [],
+        runs[0] if runs else None,
+        sides,
+        console,
+        sources_count=with_sources,
+        or_dev=calibrate,
+    )
     asked = results.Asked(test_set, metrics, with_sources, worst, report, json_, console)
     if forced:
         results.score_given(asked, runs[0], checkpoint=checkpoint, device=device)
