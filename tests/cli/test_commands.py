@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,9 @@ def test_a_run_is_calibrated_and_its_opposite_asked(
     path = calibrated_run / "calibration.json"
     by_command = path.read_bytes()
     path.unlink()
-    files = {"src": "train.en", "tgt": "train.de", "run": calibrated_run}
-    assert api.evaluate(**files).agreement is None
-    found = api.evaluate(**files, calibrate=True, opposite=calibrated_run)
+    evaluate = partial(api.evaluate, src="train.en", tgt="train.de", run=calibrated_run)
+    assert evaluate().agreement is None
+    found = evaluate(calibrate=True, opposite=calibrated_run)
     assert path.read_bytes() == by_command
     assert found.agreement is not None and found.both_ways is not None
     assert found.agreement.sentences == found.both_ways.sentences == 180
