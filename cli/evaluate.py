@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..engine.file_guard import READS_FILE, READS_RUN_OR_ONLY_ONE, WRITES_FILE
+from ..engine.file_guard import READS_FILE, READS_RUN, READS_RUN_OR_ONLY_ONE, WRITES_FILE
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from . import options
@@ -55,6 +55,24 @@ Report = Annotated[
 Forced = Annotated[
     bool, typer.Option("--forced", help="Translate nothing: say how probable the model finds the translations given.")
 ]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Keep with the run how good these translations are, so that tfm translate says in --json and --review how"
+        " good others probably are. Without a test set, the run's own validation set is taken.",
+    ),
+]
+Opposite = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="A run of the opposite direction: says how much of the sources is in the outputs, by forced scores both"
+        " ways.",
+        autocompletion=options.offered("run_names"),
+    ),
+    READS_RUN,
+]
 Worst = Annotated[
     int,
     typer.Option(
@@ -85,6 +103,8 @@ def evaluate(
     output: options.Translations = None,
     report: Report = None,
     forced: Forced = False,
+    calibrate: Calibrate = False,
+    opposite: Opposite = None,
     worst: Worst = 0,
     examples: Examples = 0,
     device: options.Device = "auto",
@@ -100,6 +120,8 @@ def evaluate(
     tfm evaluate --run runs/mine --run runs/other --src test.en --tgt test.de
 
     tfm evaluate --run runs/mine --forced --src train.en --tgt train.de --report probabilities.jsonl
+
+    tfm evaluate --run runs/mine --calibrate
     """
     del debug
     from ..engine.evaluation.reading import read_test_set
@@ -112,6 +134,7 @@ def evaluate(
     search = {"beam_size": beam_size, "length_penalty": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_flags(
         {"--hyp": hyp, "--tgt": tgt, "--data": data, "--run": run, "--forced": forced or None, "--metric": metric}
+        | {"--calibrate": calibrate or None, "--opposite": opposite}
         | {"--checkpoint": checkpoint != "best" or None, "--device": device != "auto" or None}
         | dict(zip(_SEARCH, search.values(), strict=True))
         | {"--glossary": glossary, "--repair": repair, "--output": output, "--examples": examples or None},
@@ -123,7 +146,14 @@ def evaluate(
     runs = [] if hyp else [find_run(one, console) for one in run or [None]]
     with_sources = not hyp or bool(src or data)
     test_set = read_test_set(
-        src or [], tgt or [], data or [], runs[0] if runs else None, sides, console, sources_count=with_sources
+        src or [],
+        tgt or [],
+        data or [],
+        runs[0] if runs else None,
+        sides,
+        console,
+        sources_count=with_sources,
+        or_dev=calibrate,
     )
     asked = results.Asked(test_set, metrics, with_sources, worst, report, json_, console)
     if forced:
@@ -143,7 +173,10 @@ def evaluate(
     if len(runs) > 1:
         results.compare_runs(asked, runs, evaluated)
     else:
+        evaluated = partial(evaluated, calibrate=calibrate, opposite=opposite)
         results.score_run(asked, runs[0], evaluated, output=output, examples=examples)
+        if calibrate:
+            console.say(f"{runs[0]} is calibrated: tfm translate --json and --review project the chrF of a translation")
 
 
 _SEARCH = ("--beam-size", "--length-penalty", "--no-repeat-ngram-size")
@@ -164,14 +197,14 @@ def _check_flags(given: dict[str, Any], metrics: list[str]) -> None:
                 raise UsageError(f"{why}; it cannot be combined with {flag}")
 
     if given["--hyp"]:
-        of_a_run = ("--run", "--forced", "--checkpoint", "--device")
+        of_a_run = ("--run", "--forced", "--calibrate", "--opposite", "--checkpoint", "--device")
         refuse("--hyp scores outputs that are there already", *of_a_run, *_MAKING)
         if not given["--tgt"] and not given["--data"]:
             raise UsageError("give the references: --tgt, or --data")
     if given["--forced"]:
-        refuse("--forced translates nothing", "--metric", *_MAKING)
+        refuse("--forced translates nothing", "--metric", "--calibrate", "--opposite", *_MAKING)
     if given["--run"] and len(given["--run"]) > 1:
-        refuse("--run twice compares two runs", "--forced", "--output", "--examples")
+        refuse("--run twice compares two runs", "--forced", "--calibrate", "--opposite", "--output", "--examples")
     untested = [name for name in metrics if name not in TESTED]
     for flag in ("--hyp", "--run"):
         if untested and given[flag] and len(given[flag]) > 1:

@@ -201,6 +201,14 @@ TranslationsOrFolder = Annotated[
 NBest = Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")]
 Sampling = Annotated[bool, typer.Option("--sample", help="Sample instead of searching for the best.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="What every translation begins with.")]
+Review = Annotated[
+    bool,
+    typer.Option(
+        "--review",
+        help="In PO, XLIFF and TMX, note how good each translation probably is, and say which to read first. The run is"
+        " calibrated before: tfm evaluate --calibrate.",
+    ),
+]
 Attention = Annotated[
     Path | None,
     typer.Option(

@@ -92,6 +92,7 @@ def score_run(asked: Asked, run: Path, evaluated: Evaluate, *, output: Path | No
             "references": test_set.references[row],
             "chrf": result.chrf[row],
             "confidence": result.confidences[row],
+            "projected_chrf": None if (one := result.projections[row]) is None else asdict(one),
             "reference_log_prob": forced and forced.log_prob,
         }
 
@@ -144,7 +145,11 @@ def _print_result(result: "TestResult") -> None:
         print(f"  {group}")
     if result.correlation is not None:
         print(f"confidence: its correlation with the chrF of the sentences is {result.correlation:.2f}")
+    if (agreement := result.agreement) is not None:
+        print(agreement)
     print(result.faithfulness)
+    if result.both_ways is not None:
+        print(result.both_ways)
     if (terms := result.terms).total:
         print(f"terms of the glossary: {terms.count:,} of {terms.total:,} kept ({terms.share:.2f} %)")
     counts = {
@@ -172,6 +177,8 @@ def _as_dict(result: "TestResult") -> dict[str, Any]:
         "signatures": {one.name: one.signature for one in result.scores},
         "by_length": [asdict(group) for group in result.groups],
         "confidence_correlation": result.correlation,
+        "both_ways": result.both_ways and asdict(result.both_ways),
+        "projection": None if (agreement := result.agreement) is None else asdict(agreement),
         "placeholders": {"kept": result.faithfulness.placeholders.count, "of": result.faithfulness.placeholders.total},
         "terms": {"kept": result.terms.count, "of": result.terms.total},
         **{name: getattr(result, name) for name in names},

@@ -1,5 +1,6 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
+import shlex
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -44,6 +45,7 @@ def translate(
     prefix: options.Prefix = "",
     glossary: options.GlossaryFile = None,
     repair: options.Repair = None,
+    review: options.Review = False,
     attention: options.Attention = None,
     json_: options.Json = False,
     device: options.Device = "auto",
@@ -60,6 +62,8 @@ def translate(
     tfm translate --input app.po --output app.de.po
 
     tfm translate --input messages --output translated
+
+    tfm translate --input app.po --output app.de.po --review
     """
     del debug
     from ..engine.runs.find import find_run
@@ -79,6 +83,8 @@ def translate(
         check_attention(attention)
     directory = find_run(run, console)
     settings = _with_languages_of(directory, settings) if input_ else settings
+    if review:
+        _check_review(input_, sample)
     in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
     if in_place is not None and not isinstance(in_place, list):
         console.say(in_place.remark)
@@ -92,15 +98,20 @@ def translate(
     search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
     if sampling is not None:
         search = replace(sampling, length_penalty=search.length_penalty)
+    if review and (translator.calibration is None or not translator.calibration.holds_for(search)):
+        raise UsageError(
+            f"--review needs to know how good the translations of {translator.checkpoint} are, found by this search;"
+            f" calibrate it: tfm evaluate --run {shlex.quote(str(directory))} --calibrate"
+        )
     how = {"search": search, "prefixes": prefix, "glossary": terms, "repair": options.to_repair(repair)}
     translated = partial(translator.translate, **how)
 
     if isinstance(in_place, list):
-        translate_folder(in_place, settings, translated, console)
+        translate_folder(in_place, settings, translated, console, review=review)
         return
     if in_place is not None:
         assert output is not None  # or it would not have been opened
-        translate_document(in_place, translated, output, console)
+        translate_document(in_place, translated, output, console, review=review)
         return
     with nullcontext() if attention is None else attention_file(attention, translator) as maps:
         lines = LineWriter(translated, maps, as_records=json_)
@@ -143,6 +154,21 @@ def _check_search_flags(
         except ValueError as error:
             message = f"--n-best {n_best} needs a --beam-size of at least {n_best}, but it is {beam_size}"
             raise UsageError(message) from error
+
+
+def _check_review(path: Path | None, sample: bool) -> None:
+    """Refuses to note what nobody knows, or where there is no place for it."""
+    from ..data.formats import suffix_of
+    from ..data.formats.folder import files_below
+    from ..engine.documents import KINDS, WITH_NOTES, is_document
+
+    if sample:
+        raise UsageError("--sample draws, and nobody knows how good what it draws is; leave --review out")
+    paths = [] if path is None else list(files_below(path, KINDS)) if path.is_dir() else [path]
+    if not paths or not all(map(is_document, paths)):
+        raise UsageError("--review is for a document, --input FILE; of lines --json says the projected_chrf")
+    if suffix_of(paths[0]) not in WITH_NOTES:
+        raise UsageError(f"{paths[0]} has no place for notes; --review is for {', '.join(sorted(WITH_NOTES))}")
 
 
 def _document(

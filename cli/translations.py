@@ -68,8 +68,13 @@ Translate = Callable[..., list["Translation"]]
 """That of a `Translator`; it still needs the texts, and the number of the first of them."""
 
 
-def translate_document(document: "Document", translate: Translate, output: Path, console: Console) -> None:
-    """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then."""
+def translate_document(
+    document: "Document", translate: Translate, output: Path, console: Console, *, review: bool = False
+) -> None:
+    """Fills in what is empty in a document, and writes it; after an interrupt as far as it was translated by then.
+
+    `review` notes in it how good each translation probably is, and says which are the worst.
+    """
     texts, found, outputs = document.fields.texts, list["Translation"](), list[str]()
     interrupted: Interrupted | None = None
     with BinaryOutputFile(output) as stream:
@@ -84,12 +89,17 @@ def translate_document(document: "Document", translate: Translate, output: Path,
         except Interrupted as error:
             interrupted = error
         bar.close()
-        left = document.fields.fill([*outputs, *[""] * (len(texts) - len(outputs))])
+        rest = len(texts) - len(outputs)
+        projections = [*(one.projected for one in found), *[None] * rest] if review else []
+        left = document.fields.fill([*outputs, *[""] * rest], projections)
         document.save(stream)
     if interrupted is not None:
         kept = f"{len(found):,} of {len(texts):,} texts are done, and in {output}: give it as --input to go on"
         raise Interrupted(kept, interrupted.signal_number) from interrupted
     console.say(f"{output}: {len(document.fields) - left:,} filled in by machine; review them")
+    if worst := document.fields.worst:
+        shown = in_short([f"{text[:40]!r}: {said.projection}" for text, said in worst], "; ", longest=LONGEST)
+        console.say(f"read these first, the worst tenth, {len(worst):,} in all: {shown}")
     if left:
         console.warn(
             f"{left:,} left as they were: nothing came out, markup inside the text did not arrive, or the file's"
@@ -103,7 +113,12 @@ def translate_document(document: "Document", translate: Translate, output: Path,
 
 
 def translate_folder(
-    files: Sequence[tuple[Path, Path]], settings: DataConfig, translate: Translate, console: Console
+    files: Sequence[tuple[Path, Path]],
+    settings: DataConfig,
+    translate: Translate,
+    console: Console,
+    *,
+    review: bool = False,
 ) -> None:
     """Translates documents, one after the other; one that fails does not stop the others.
 
@@ -126,7 +141,7 @@ def translate_folder(
                 continue
             document = open_document(path, output, settings)
             console.say(document.remark)
-            translate_document(document, translate, output, console)
+            translate_document(document, translate, output, console, review=review)
         except DataError as error:
             failed += 1
             console.warn(f"{error}; it is left out")

@@ -10,6 +10,7 @@
 
     commands                    the three commands as functions
     translator, translation     text to text
+    projection                  how good a translation probably is
     searcher, exported_searcher what searches for it: the model of a run, or CTranslate2 with an export
     generator, embedder: beginnings to texts, texts to vectors
     choose                      which settings a start gets

@@ -156,6 +156,8 @@ def evaluate(
     beam_size: int | None = None,
     length_penalty: float | None = None,
     glossary: Named | None = None,
+    calibrate: bool = False,
+    opposite: Named | None = None,
     device: str = "auto",
 ) -> "TestResult":
     """Translates a test set, as `translate` does, and scores it; as `tfm evaluate`.
@@ -169,6 +171,9 @@ def evaluate(
         run: The run directory; may be left out if `runs/` holds exactly one.
         metrics: Of bleu, chrf, ter, exact and wer.
         glossary: A file of terms and their translations.
+        calibrate: Keep with the run how good these translations are, so that others are `projected`; without a test
+            set, its validation set is taken.
+        opposite: A run of the opposite direction, for `both_ways`.
 
     Raises:
         TfmError: As its subclasses in `tfm.system.errors` say.
@@ -181,7 +186,7 @@ def evaluate(
     terms = None if glossary is None else Glossary.load(Path(glossary))
     directory = find_run(_path(run), console)
     sources, targets = ([Path(name) for name in _names(side)] for side in (src, tgt))
-    test_set = read_test_set(sources, targets, _names(data), directory, {}, console)
+    test_set = read_test_set(sources, targets, _names(data), directory, {}, console, or_dev=calibrate)
     return evaluate_set(
         directory,
         test_set.sources,
@@ -191,6 +196,8 @@ def evaluate(
         beam_size=beam_size,
         length_penalty=length_penalty,
         glossary=terms,
+        calibrate=calibrate,
+        opposite=_path(opposite),
         device=device,
         warn=console.warn,
     )

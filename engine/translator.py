@@ -23,7 +23,7 @@ from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
-from ..system.errors import DataError, UsageError
+from ..system.errors import DataError, ModelError, UsageError
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..seq2seq.model.decoder_only import DecoderOnly
     from ..seq2seq.model.encoder_decoder import Transformer
     from .exported_searcher import ExportedSearcher
+    from .projection import Calibration
     from .spelling import Speller
 
 MAX_BATCH_TOKENS = 12_000
@@ -78,6 +79,7 @@ class Translator(FromRun):
         self.searcher: Searcher = ModelSearcher(model, forbidden) if isinstance(model, torch.nn.Module) else model
         self.max_seq_len = self.searcher.max_seq_len
         self._max_source = self.max_seq_len - 1  # eos takes one place
+        self.calibration: Calibration | None = None
 
     @property
     def model(self) -> "Transformer | DecoderOnly":
@@ -105,13 +107,26 @@ class Translator(FromRun):
             ModelError, UsageError: As of `FromRun.load`.
         """
         directory = RunDirectory(run)
-        if not directory.is_export:
-            return super().load(run, checkpoint=checkpoint, device=device, warn=warn)
+        if directory.is_export:
+            found = cls._of_export(directory, checkpoint, device, warn)
+        else:
+            found = super().load(run, checkpoint=checkpoint, device=device, warn=warn)
+        if found.checkpoint is not None and directory.calibration.exists():
+            from .projection import read  # most runs have none
+
+            try:
+                found.calibration = read(directory.calibration, found.checkpoint)
+            except ModelError as error:  # no translation depends on it
+                warn(f"{error}; nothing is projected until it is made anew: tfm evaluate --calibrate")
+        return found
+
+    @classmethod
+    def _of_export(cls, directory: RunDirectory, checkpoint: str, device: str, warn: Callable[[str], None]) -> Self:
         from .exported_searcher import ExportedSearcher
         from .runs.exported import read_export
 
         if checkpoint != "best":
-            raise UsageError(f"{run} is an export of one checkpoint; leave --checkpoint {checkpoint} out")
+            raise UsageError(f"{directory} is an export of one checkpoint; leave --checkpoint {checkpoint} out")
         stored = read_export(directory.path)
         decoding, facts = stored.description.decoding_config(), stored.description.corpus_facts()
         found = cls(ExportedSearcher(stored, device), stored.tokenizer, decoding, facts, warn=warn)
@@ -193,6 +208,9 @@ class Translator(FromRun):
         search = search or self.search(beam_size)
         starts = self._encode_prefixes(prefixes, len(texts))
         jobs = [self._job(text, first_line + i, starts[i], glossary) for i, text in enumerate(texts)]
+        if self.calibration is not None and self.calibration.holds_for(search):
+            for job, start in zip(jobs, starts, strict=True):
+                job.calibration = None if start else self.calibration  # what is given is no sign of quality
         parts = [part for job in jobs for part in job.parts]
         self._find(parts, search)
         if glossary is not None:

@@ -87,6 +87,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, one) for one in get_args(hint))
     if hint is NoneType:
         return value is None
+    if origin is list:
+        return isinstance(value, list) and all(_fits(one, *get_args(hint)) for one in value)
     if (origin or hint) is dict:
         return isinstance(value, dict)
     if hint is float and type(value) is float:

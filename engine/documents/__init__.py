@@ -38,7 +38,10 @@ DOCUMENTS: dict[str, Callable[[Path, DataConfig], Document]] = {
 _WRITTEN_AS = {".pot": ".po"}
 """Suffixes of outputs, where they differ from those of the inputs."""
 
-
+WITH_NOTES = frozenset(
+    suffix for suffix, opens in DOCUMENTS.items() if opens in (PoDocument, XliffDocument, TmxDocument)
+)
+"""Suffixes of the formats that have a place for what a reviewer is told."""
 KINDS = {suffix: ".pot" if suffix == ".pot" else opens.__name__ for suffix, opens in DOCUMENTS.items()}
 """The kind of a document, by suffix."""
 

@@ -1,6 +1,7 @@
 """The base of all documents: texts to translate, and the places where their translations go."""
 
 import codecs
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,26 @@ from ...system.errors import DataError
 from .messages import Message, looks_like_message, parse_message
 
 if TYPE_CHECKING:
+    from ..projection import Projection
     from ..translation import Translation
 
 Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
 BYTE_ORDER_MARK = "\ufeff"
 _LINE_END = re.compile(r"([ \t]*\r?\n[ \t]*)")
+WORST_SHARE = 0.1
+"""Of the places with the lowest projections, which a reviewer is told to read first."""
+
+
+@dataclass(frozen=True, order=True)
+class Review:
+    """What a reviewer is told of a place: how good its translation probably is, and whether it is to be read first."""
+
+    projection: "Projection"
+    is_worst: bool
+
+    def __str__(self) -> str:
+        return f"{self.projection}{', one of the worst tenth' if self.is_worst else ''}"
 
 
 @dataclass(frozen=True)
@@ -28,11 +43,13 @@ class _Field:
 
     Attributes:
         whole: Makes the translation of the place of those of its texts; None if they do not fit.
+        note: Tells the reviewer of the place; None where the format has no notes.
     """
 
     texts: range
     whole: Callable[[Sequence[str]], str | None]
     put: Put
+    note: Callable[[Review], None] | None
 
 
 class Fields:
@@ -43,27 +60,29 @@ class Fields:
         language: The code of the target language, empty if it is not known. Messages in ICU's format get its plural
             forms.
         unread: Places whose text looks like a message in ICU's format and is none: they are left.
+        worst: Texts of the places that a reviewer is to read first, the worst of them first.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.language = ""
         self.unread = 0
+        self.worst: list[tuple[str, Review]] = []
         self._messages: list[tuple[int, Message]] = []
         self._fields: list[_Field] = []
 
     def __len__(self) -> int:
         return len(self._fields)
 
-    def add(self, text: str, put: Put) -> None:
-        """Adds a text, with its line ends; `put` is called with its translation, once there is one."""
+    def add(self, text: str, put: Put, note: Callable[[Review], None] | None = None) -> None:
+        """Adds a text, with its line ends; `put` is called with its translation, once there is one, and then `note`."""
         if looks_like_message(text):
             message = parse_message(text)
             if message is None:
                 self.unread += 1
                 return
             self._messages.append((len(self.texts), message))
-            self._add(message.texts, lambda translations: message.filled(translations, self.language), put)
+            self._add(message.texts, lambda translations: message.filled(translations, self.language), put, note)
             return
         pieces = _LINE_END.split(text)
         inner = [piece.strip() for piece in pieces]
@@ -75,12 +94,18 @@ class Fields:
                 for piece, words in zip(pieces, inner, strict=True)
             )
 
-        self._add([words for words in inner if words], whole, put)
+        self._add([words for words in inner if words], whole, put, note)
 
-    def _add(self, texts: Sequence[str], whole: Callable[[Sequence[str]], str | None], put: Put) -> None:
+    def _add(
+        self,
+        texts: Sequence[str],
+        whole: Callable[[Sequence[str]], str | None],
+        put: Put,
+        note: Callable[[Review], None] | None,
+    ) -> None:
         first = len(self.texts)
         self.texts += texts
-        self._fields.append(_Field(range(first, len(self.texts)), whole, put))
+        self._fields.append(_Field(range(first, len(self.texts)), whole, put, note))
 
     def without_ends(
         self, outputs: list[str], translate: "Callable[[list[str]], list[Translation]]"
@@ -104,18 +129,38 @@ class Fields:
             outputs[place] = before + one.text + after if one.text else ""
         return dict(zip(shorter, again, strict=True))
 
-    def fill(self, translations: Sequence[str]) -> int:
+    def fill(self, translations: Sequence[str], projections: "Sequence[Projection | None]" = ()) -> int:
         """Puts a translation of each text in its place; an empty one leaves the place as it was.
+
+        Args:
+            projections: How good each translation probably is, where somebody is to be told. A place is as good as the
+                worst of its texts.
 
         Returns:
             How many places were left.
         """
-        left = 0
+        filled: list[_Field] = []
         for field in self._fields:
             parts = [translations[place] for place in field.texts]
             whole = field.whole(parts) if all(parts) else None
-            left += whole is None or not field.put(whole)
-        return left
+            if whole is not None and field.put(whole):
+                filled.append(field)
+        if projections:
+            self._tell(filled, projections)
+        return len(self) - len(filled)
+
+    def _tell(self, filled: "list[_Field]", projections: "Sequence[Projection | None]") -> None:
+        """Notes what is projected of the places that were filled, where something is."""
+        known = [[one for place in field.texts if (one := projections[place]) is not None] for field in filled]
+        ranked = sorted((min(few), number) for number, few in enumerate(known) if few)
+        last = math.ceil(WORST_SHARE * len(ranked))
+        for rank, (projection, number) in enumerate(ranked):
+            review, field = Review(projection, rank < last), filled[number]
+            if field.note is not None:
+                field.note(review)
+            if review.is_worst:
+                text = min((one, self.texts[at]) for at in field.texts if (one := projections[at]) is not None)[1]
+                self.worst.append((text, review))
 
 
 class Document(Protocol):

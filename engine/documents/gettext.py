@@ -11,7 +11,7 @@ from ...data.formats import suffix_of
 from ...data.formats.plurals import Plurals, rule_of
 from ...data.formats.po import Message, Part, PoFile, header_value, is_flags
 from ...system.errors import UsageError
-from .document import Fields
+from .document import Fields, Review
 from .paragraphs import Paragraphs
 from .po_strings import Manner
 
@@ -40,6 +40,7 @@ class PoDocument:
         self._rules = {domain: self._rule(header.msgstr[0].text) for domain, header in headers.items()}
         self._plurals = {domain: Plurals.by_rule(rule) for domain, rule in self._rules.items()}
         self._filled: dict[int, dict[int, str]] = {}
+        self._reviews: dict[int, Review] = {}
         self.fields = Fields()
         languages = (header_value(header.msgstr[0].text, "Language") for header in headers.values())
         self.fields.language = self._language or next(filter(None, languages), "")
@@ -91,14 +92,17 @@ class PoDocument:
             self._filled.setdefault(number, {})[form] = paragraphs.wrapped(text)
             return True
 
-        self.fields.add(paragraphs.joined, put)
+        def note(review: Review) -> None:  # of the worst of the plural forms
+            self._reviews[number] = min(review, self._reviews.get(number, review))
+
+        self.fields.add(paragraphs.joined, put, note)
 
     def save(self, stream: IO[bytes]) -> None:
         """Writes the file."""
         edits = list[Edit]()
         for number, texts in self._filled.items():
             message = self._file.messages[number]
-            edits += [*self._translated(message, texts), *self._marked(message)]
+            edits += [*self._translated(message, texts), *self._marked(message, self._reviews.get(number))]
         if edits:
             for domain, header in self._file.headers.items():
                 edits += self._completed(domain, header)
@@ -126,15 +130,19 @@ class PoDocument:
         manner = self._manner.for_part(self._file, part, sources, wraps="no-wrap" not in message.flags)
         return manner.written(keyword, text, line_end)
 
-    def _marked(self, message: Message) -> Iterator[Edit]:
-        """Says in the format's own way that nobody has looked at a translation yet."""
+    def _marked(self, message: Message, review: Review | None) -> Iterator[Edit]:
+        """Says in the format's own way that nobody has looked at a translation yet, and how good it probably is."""
         comments, file = message.comments, self._file
         line_end = file.line_end(message.start)
         first = next(iter([*comments, *message.previous]), None)
         start = message.start if first is None else first.start
         own = [comment for comment in comments if comment.text[1:2] not in _AUTOMATIC]
-        if all(comment.text[1:].strip() != COMMENT for comment in own):
-            yield self._line(f"# {COMMENT}", file.next_line(own[-1].end) if own else start, line_end)
+        ours = next((one for one in own if one.text[1:].partition(";")[0].strip() == COMMENT), None)
+        line = f"# {COMMENT}" if review is None else f"# {COMMENT}; {review}"
+        if ours is None:
+            yield self._line(line, file.next_line(own[-1].end) if own else start, line_end)
+        elif review is not None or ";" in ours.text:
+            yield ours.start, ours.start + len(ours.text), line
         if "fuzzy" not in message.flags:
             flags = next((comment for comment in comments if comment.text.startswith("#,")), None)
             if flags is not None:

@@ -1,17 +1,22 @@
 """Translation memories in TMX: units that lack a variant of the target language get one."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from ...data.config import DataConfig
 from ...data.formats.format import Languages, same_language
 from ...data.formats.states import BY_MACHINE_TMX, OURS
 from ...data.formats.tmx import CODES, KIND, LanguagePair, Variant, in_language, variants_of
 from ...data.formats.xml import XML_LANG, Element
+from .document import Review
 from .inline import Inline
 from .xml import XmlDocument, start_tag
 
+_NOTE = f"{OURS}: "
+"""What our notes begin with."""
 _BY_MACHINE = {"creationid": BY_MACHINE_TMX, "creationtool": OURS}
 
 
@@ -20,6 +25,8 @@ class TmxDocument(XmlDocument):
 
     def __init__(self, path: Path, config: DataConfig) -> None:
         super().__init__(path)
+        self._filled: dict[int, tuple[Callable[[Review | None], None], Review | None]] = {}
+        """What writes the variant of each unit that is filled in, by its place, and what a reviewer is told of it."""
         parts = self.file.elements(KIND)
         units = [(one, variants_of(one)) for one in parts if one.local_name == "tu"]
         languages = LanguagePair(path, config)
@@ -53,7 +60,7 @@ class TmxDocument(XmlDocument):
         empty = [one for one in variants if same_language(one.language, tgt)]
         inline = Inline(self, sources[0].segment, CODES)
         put = partial(self._put, inline, unit, sources[0], (targets or empty or [None])[0], tgt)
-        self.fields.add(inline.text, put)
+        self.fields.add(inline.text, put, partial(self._note, unit))
         return "by machine" if targets else "without a translation"
 
     def _put(
@@ -63,24 +70,49 @@ class TmxDocument(XmlDocument):
         if xml is None:
             return False
         if target is not None:
-            self.set_inner(target.segment, xml)
-            self.set_attributes(target.element, {**_BY_MACHINE, "changeid": None})
+            self._filled[unit.start] = partial(self._replace, target, xml), None
         else:
-            self.insert_behind(unit.children("tuv")[-1], self._variant(source, language, xml))
+            self._filled[unit.start] = partial(self._insert, unit, source, language, xml), None
         return True
 
-    def _variant(self, source: Variant, language: str, xml: bytes) -> bytes:
+    def _note(self, unit: Element, review: Review) -> None:
+        write, _ = self._filled[unit.start]
+        self._filled[unit.start] = write, review
+
+    def save(self, stream: IO[bytes]) -> None:
+        """Writes the file."""
+        for write, review in self._filled.values():
+            write(review)
+        self._filled.clear()
+        super().save(stream)
+
+    def _replace(self, target: Variant, xml: bytes, review: Review | None) -> None:
+        """Fills a variant that is there. An earlier note of ours goes: it was of another text."""
+        self.set_inner(target.segment, xml)
+        self.set_attributes(target.element, {**_BY_MACHINE, "changeid": None})
+        for note in target.element.children("note"):
+            if note.whole_text.startswith(_NOTE):
+                self.remove(note)
+        if review is not None:
+            self.insert_before(target.segment, _note_of(target.segment, review))
+
+    def _insert(self, unit: Element, source: Variant, language: str, xml: bytes, review: Review | None) -> None:
+        self.insert_behind(unit.children("tuv")[-1], self._variant(source, language, xml, review))
+
+    def _variant(self, source: Variant, language: str, xml: bytes, review: Review | None) -> bytes:
         """A new variant, laid out as that of the source."""
         file, element, segment = self.file, source.element, source.segment
         named = XML_LANG if XML_LANG in element.attributes else "lang"
         first, last = element.elements[0], element.elements[-1]
         content = file.content
-        before = content[file.inner_start(element) : first.start]
+        space = content[file.inner_start(element) : first.start]
+        before = b"" if space.strip() else space
         after = content[file.end(last) : element.stop]
         return b"".join(
             [
                 start_tag(element.name, {named: language, **_BY_MACHINE}),
-                before if not before.strip() else b"",
+                *([before, _note_of(segment, review)] if review is not None else []),
+                before,
                 f"<{segment.name}>".encode(),
                 xml,
                 f"</{segment.name}>".encode(),
@@ -88,6 +120,12 @@ class TmxDocument(XmlDocument):
                 f"</{element.name}>".encode(),
             ]
         )
+
+
+def _note_of(segment: Element, review: Review) -> bytes:
+    """A note for the reviewer, which stands before a segment."""
+    name = f"{segment.name.removesuffix(segment.local_name)}note"
+    return f"<{name}>{_NOTE}{review}</{name}>".encode()
 
 
 def _languages(languages: LanguagePair, units: list[list[Variant]]) -> Languages:

@@ -20,6 +20,7 @@ from ...data.formats.xliff import (
 )
 from ...data.formats.xml import Element
 from ...system.errors import DataError
+from .document import Review
 from .inline import Inline
 from .xml import Attributes, XmlDocument, start_tag
 
@@ -41,6 +42,8 @@ class XliffDocument(XmlDocument):
         super().__init__(path)
         self._rebuilt: dict[int, tuple[Segment, dict[str, bytes]]] = {}
         """Targets that lack marks of their sources, with the sentences filled in, by the place of their units."""
+        self._filled: dict[int, tuple[Element, Review | None]] = {}
+        """The units in which something is filled in, by their places, and what is said of the worst text of each."""
         languages, states, closed = LanguagePair(path, config), Counter[str](), Counter[str]()
         units, found = self.file.elements(KIND), False
         for unit in units:
@@ -65,7 +68,7 @@ class XliffDocument(XmlDocument):
 
     def _add(self, segment: Segment) -> None:
         inline = Inline(self, segment.source, CODES)
-        self.fields.add(inline.text, partial(self._put, segment, inline))
+        self.fields.add(inline.text, partial(self._put, segment, inline), partial(self._note, segment.unit))
 
     def _put(self, segment: Segment, inline: Inline, text: str) -> bool:
         xml = inline.xml(text)
@@ -82,7 +85,12 @@ class XliffDocument(XmlDocument):
         else:
             self._insert_target(part, on_target, xml)
         self._name_language(segment.unit)
+        self._filled.setdefault(segment.unit.start, (segment.unit, None))
         return True
+
+    def _note(self, unit: Element, review: Review) -> None:
+        _, before = self._filled[unit.start]
+        self._filled[unit.start] = unit, review if before is None else min(review, before)
 
     def _mark(self, segment: Segment) -> dict[str, str]:
         """Says in the way of the tool that a machine made a translation.
@@ -126,7 +134,33 @@ class XliffDocument(XmlDocument):
         for segment, sentences in self._rebuilt.values():
             self._rebuild(segment, sentences)
         self._rebuilt.clear()
+        for unit, review in self._filled.values():
+            self._write_note(unit, review)
+        self._filled.clear()
         super().save(stream)
+
+    def _write_note(self, unit: Element, review: Review | None) -> None:
+        """Puts a note for the reviewer in a unit. An earlier one of ours goes: it was of another text."""
+        in_version_2 = unit.local_name == "unit"
+        around, by = (unit.child("notes"), "category") if in_version_2 else (unit, "from")
+        notes = [] if around is None else around.children("note")
+        ours = next((one for one in notes if one.get(by) == OURS), None)
+        if ours is not None and review is not None:
+            self.set_inner(ours, str(review).encode())
+        elif ours is not None:
+            self.remove(around if in_version_2 and around is not None and len(notes) == 1 else ours)
+        if ours is not None or review is None:
+            return
+        name = f"{unit.name.removesuffix(unit.local_name)}note"
+        note = start_tag(name, {by: OURS}) + str(review).encode() + f"</{name}>".encode()
+        if notes:
+            self.insert_behind(notes[-1], note)
+        elif in_version_2:
+            first = next(one for one in unit.elements if one.local_name in ("originalData", "segment", "ignorable"))
+            self.insert_before(first, f"<{name}s>".encode() + note + f"</{name}s>".encode())
+        else:
+            texts = (unit.child(kind) for kind in ("target", "seg-source", "source"))
+            self.insert_behind(next(filter(None, texts)), note)
 
     def _rebuild(self, segment: Segment, sentences: dict[str, bytes]) -> None:
         """Gives a unit a target with a mark for each of its source's; those that have no translation are empty."""

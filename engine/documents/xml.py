@@ -111,6 +111,15 @@ class XmlDocument:
         place = self.file.end(element)
         self._changes.append((place, place, self.space_before(element.start) + new))
 
+    def insert_before(self, element: Element, new: bytes) -> None:
+        """Adds XML before an element, with the white space that stands before that between them."""
+        self._changes.append((element.start, element.start, new + self.space_before(element.start)))
+
+    def remove(self, element: Element) -> None:
+        """Removes an element, and the white space before it."""
+        start = element.start - len(self.space_before(element.start))
+        self._changes.append((start, self.file.end(element), b""))
+
     def space_before(self, place: int) -> bytes:
         """The white space that ends at a place."""
         before = self.file.content[max(place - 1000, 0) : place]

@@ -113,6 +113,54 @@ def force(
     return found
 
 
+@dataclass(frozen=True)
+class BothWays:
+    """Forced scores in both directions: nats per piece, of the sentences that both models read whole.
+
+    A sentence that omits something says less of its source: the source is less probable given the output.
+
+    Attributes:
+        outputs, references: Of these given their sources.
+        sources_of_outputs, sources_of_references: Of the sources given these, by the model of the opposite direction.
+        less_said: Outputs with which their source is less probable than with the reference.
+    """
+
+    sentences: int
+    outputs: float
+    references: float
+    sources_of_outputs: float
+    sources_of_references: float
+    less_said: int
+
+    def __str__(self) -> str:
+        return (
+            f"both ways, nats per piece: outputs {self.outputs:.2f}, references {self.references:.2f}; sources given"
+            f" the outputs {self.sources_of_outputs:.2f}, given the references {self.sources_of_references:.2f};"
+            f" {self.less_said:,} of {self.sentences:,} outputs say less of their source than the reference"
+        )
+
+
+def force_both_ways(
+    translator: Translator,
+    opposite: Translator,
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+) -> BothWays | None:
+    """Scores outputs and references, and the sources given both; None where no sentence fits."""
+    scored = [
+        *(force(translator, sources, texts) for texts in (outputs, references)),
+        *(force(opposite, texts, sources) for texts in (outputs, references)),
+    ]
+    fitting = [row for row in range(len(sources)) if all(each[row] is not None for each in scored)]
+    if not fitting:
+        return None
+    ones = [[one for row in fitting if (one := each[row]) is not None] for each in scored]
+    losses = [set_loss(each).loss for each in ones]
+    less = sum(output.log_prob < reference.log_prob for output, reference in zip(ones[2], ones[3], strict=True))
+    return BothWays(len(fitting), losses[0], losses[1], losses[2], losses[3], less)
+
+
 def set_loss(scores: Sequence[ForcedScore | None]) -> SetLoss:
     """The mean over all pieces of the pairs that have a score."""
     known = [score for score in scores if score is not None]

@@ -40,6 +40,7 @@ def read_test_set(
     console: Console,
     *,
     sources_count: bool = True,
+    or_dev: bool = False,
 ) -> TestSet:
     """Reads sources and references. An entry without a text on both sides is left out, which is said.
 
@@ -50,12 +51,15 @@ def read_test_set(
         run: Columns and languages of its training data are those of `data`, as far as `sides` does not name them. Its
             encoding is not: a test set may be in another.
         sources_count: Whether an entry needs a source.
+        or_dev: Where nothing is named, the run's validation set is taken, or an even sample of it.
 
     Raises:
         UsageError: The files are not given, or do not match.
         DataError: They cannot be read, or no entry is left.
     """
     directory = None if run is None else RunDirectory(run)
+    if or_dev and directory is not None and not (src or tgt or data):
+        return _dev_set(directory)
     config = DataConfig()
     if directory is not None and directory.has_begun:
         config = directory.configuration().data
@@ -108,6 +112,19 @@ def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -
         texts = zip(tgt, (text for _, text in lines), strict=True)
         cells = (text.split("\t") if path in tables else [text] for path, text in texts)
         yield lines[0][0], list(chain.from_iterable(cells))
+
+
+CALIBRATED_WITH = 1_000
+"""At most so many pairs of a validation set: more make no interval better that one would notice."""
+
+
+def _dev_set(run: RunDirectory) -> TestSet:
+    """The validation set of a run, or an even sample of it; DataError if it is gone."""
+    problems: list[str] = []
+    pairs = dev_pairs(run, CALIBRATED_WITH, problems.append, f"{run} has nothing to be calibrated with")
+    if not pairs:
+        raise DataError(f"{'; '.join(problems)}; give a set with references: --src and --tgt, or --data")
+    return TestSet([src for src, _ in pairs], [[tgt] for _, tgt in pairs], [True] * len(pairs))
 
 
 def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without: str) -> list[Pair]:

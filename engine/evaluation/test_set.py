@@ -4,11 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...data.formats.format import same_language
 from ...data.glossary import Glossary
 from ...seq2seq.decoding.config import CHUNK_TEXTS
+from ...system.errors import UsageError
+from ..projection import Agreement, Projection, agreement, fit, keep, refuse_few
+from ..runs.directory import RunDirectory
 from ..translator import Translation, Translator
 from .faithfulness import Faithfulness, Kept, faithfulness
-from .loss import ForcedScore, force, set_loss
+from .loss import BothWays, ForcedScore, force, force_both_ways, set_loss
 from .scores import LengthGroup, Score, by_length, correlation, score, sentence_chrf
 
 
@@ -18,6 +22,9 @@ class TestResult:
 
     Attributes:
         confidences, chrf: Of each sentence: `Translation.confidence`, and chrF.
+        projections: Of each sentence the chrF that was to be expected, if the run is calibrated for this search;
+            where it is being calibrated, by the other sentences.
+        both_ways: Forced scores in both directions, where a model of the opposite one is given.
         groups: Scores by the length of the source.
         loss, ppl: Of each sentence's first reference, without label smoothing.
         loss_sentences: How many of them these cover: those that fit the model whole.
@@ -48,11 +55,18 @@ class TestResult:
     confidences: list[float]
     chrf: list[float]
     groups: list[LengthGroup]
+    projections: list[Projection | None]
+    both_ways: BothWays | None
 
     @property
     def correlation(self) -> float | None:
         """Of confidence and chrF, from -1 to 1; None where there are too few sentences."""
         return correlation(self.confidences, self.chrf)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """How the projections go with chrF; None where there are none."""
+        return agreement(self.projections, self.chrf)
 
 
 def evaluate_set(
@@ -67,26 +81,37 @@ def evaluate_set(
     no_repeat_ngram_size: int | None = None,
     glossary: Glossary | None = None,
     repair: bool | None = None,
+    calibrate: bool = False,
+    opposite: Path | None = None,
     device: str = "auto",
     warn: Callable[[str], None] = lambda text: None,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
     """Translates a test set, of which each source has one or more references, and scores it.
 
-    The metrics are those of `scores.METRICS`. For the other arguments see `Translator.load` and `Translator.translate`;
-    `on_done` hears the number of sentences translated so far.
+    The metrics are those of `scores.METRICS`. `calibrate` keeps with the run how the chrF of its translations goes with
+    what is seen of them without references: from then on its translations are `projected`, see `projection`.
+    `opposite` is a run from the target language to that of the sources. For the other arguments see `Translator.load`
+    and `Translator.translate`; `on_done` hears the number of sentences translated so far.
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
+    back = None if opposite is None else _opposite(run, opposite, device, warn)
     search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
+    if calibrate:
+        refuse_few(sum(map(translator.is_searched, sources)))
     found: list[Translation] = []
     for start in range(0, len(sources), CHUNK_TEXTS):
         chunk = sources[start : start + CHUNK_TEXTS]
         found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
         on_done(len(found))
     outputs = [translation.text for translation in found]
+    chrf, projections = sentence_chrf(outputs, references), [one.projected for one in found]
+    if calibrate:
+        calibration, projections = fit(found, chrf, search, translator.checkpoint)
+        keep(calibration, RunDirectory(run).calibration)
     forced = force(translator, sources, [refs[0] for refs in references])
-    loss = set_loss(forced)
+    loss, first = set_loss(forced), [refs[0] for refs in references]
     return TestResult(
         checkpoint=translator.checkpoint,
         beam_size=search.rows,
@@ -111,10 +136,23 @@ def evaluate_set(
         constrained=sum(one.constrained for one in found),
         numbers=sum(bool(one.numbers) for one in found),
         confidences=[one.confidence for one in found],
-        chrf=sentence_chrf(outputs, references),
+        chrf=chrf,
+        projections=projections,
+        both_ways=None if back is None else force_both_ways(translator, back, sources, outputs, first),
         groups=by_length(sources, outputs, references),
         terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
     )
+
+
+def _opposite(run: Path, opposite: Path, device: str, warn: Callable[[str], None]) -> Translator:
+    """The model of the opposite direction; UsageError if it has other languages, as far as they are known."""
+    mine, theirs = RunDirectory(run).languages, RunDirectory(opposite).languages
+    pairs = [pair for pair in zip(mine, theirs[::-1], strict=True) if all(pair)]
+    if not all(same_language(one, other) or same_language(other, one) for one, other in pairs):
+        raise UsageError(
+            f"{opposite} translates {' to '.join(theirs)}, which is not the opposite direction of {' to '.join(mine)}"
+        )
+    return Translator.load(opposite, device=device, warn=warn)
 
 
 def _kept(wanted: Sequence[int], missing: Sequence[Sequence[str]]) -> Kept:

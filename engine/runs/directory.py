@@ -7,6 +7,7 @@
       finish.json           where the run was told to finish, if it was
       setup.json            precision, processes and threads, settled at the first start
       metrics.jsonl         losses and scores            timing.jsonl    clocks
+      calibration.json      how good its translations probably are, if `tfm evaluate --calibrate` has found out
       learning_curve.png    both of metrics.jsonl as a picture
       tensorboard/          events for TensorBoard, if training.tensorboard asks for them
       cache/                tokenised corpora: may be deleted
@@ -93,6 +94,7 @@ class RunDirectory:
         self.finish = self.path / "finish.json"
         self.finish_request = self.path / "finish-request.json"
         self.setup = self.path / "setup.json"
+        self.calibration = self.path / "calibration.json"
         self.learning_curve = self.path / "learning_curve.png"
         self.metrics = LineLog(self.path / "metrics.jsonl", is_metric)
         self.timing = LineLog(self.path / "timing.jsonl", is_timing)
@@ -111,7 +113,7 @@ class RunDirectory:
     def files(self) -> list[Path]:
         """All that tfm reads and writes right in it, whether it is there yet or not."""
         logs = [self.metrics.path, self.timing.path]
-        decided = [self.config, self.plan, self.finish, self.finish_request, self.setup]
+        decided = [self.config, self.plan, self.finish, self.finish_request, self.setup, self.calibration]
         return [*decided, *logs, self.learning_curve, self.path / LOCK]
 
     @property

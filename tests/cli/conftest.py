@@ -1,5 +1,6 @@
 """A corpus and a tiny run to use the command on."""
 
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -45,3 +46,13 @@ def tiny_run(forked: Tfm, tmp_path_factory: pytest.TempPathFactory, sentences: l
     done = forked("train", "--data", "train.tsv", "--max-steps", 20, "--run", "tiny", *TINY_FLAGS, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder / "tiny"
+
+
+@pytest.fixture
+def calibrated_run(tfm: Tfm, tiny_run: Path, corpus: Path) -> Path:
+    """A copy of it that has been calibrated with what it was trained on."""
+    run = corpus / "calibrated"
+    shutil.copytree(tiny_run, run)
+    done = tfm("evaluate", "--run", run, "--src", "train.en", "--tgt", "train.de", "--calibrate")
+    assert done.returncode == 0, done.stderr.decode()
+    return run

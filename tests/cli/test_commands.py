@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from helpers.command import TINY_FLAGS, Tfm
 from helpers.tiny_run import Recorder
 
 from tfm import engine as api
-from tfm.system.errors import UsageError
+from tfm.system.errors import DataError, UsageError
 
 SETTINGS = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in TINY_FLAGS) if value}
 """Those of the tiny runs of other tests, by name."""
@@ -55,6 +56,23 @@ def test_translating_and_evaluating_are_those_of_the_commands(
         api.translate(["ab", None], run=tiny_run)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"files\[0\] is None, not a string"):
         api.evaluate(src=[None], tgt="dev.de", run=tiny_run)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_is_calibrated_and_its_opposite_asked(
+    corpus: Path, calibrated_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    path = calibrated_run / "calibration.json"
+    by_command = path.read_bytes()
+    path.unlink()
+    evaluate = partial(api.evaluate, src="train.en", tgt="train.de", run=calibrated_run)
+    assert evaluate().agreement is None
+    found = evaluate(calibrate=True, opposite=calibrated_run)
+    assert path.read_bytes() == by_command
+    assert found.agreement is not None and found.both_ways is not None
+    assert found.agreement.sentences == found.both_ways.sentences == 180
+    with pytest.raises(DataError, match="its validation set is not there"):
+        api.evaluate(run=calibrated_run, calibrate=True)
 
 
 def test_the_import_is_light() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -309,3 +310,70 @@ def test_info_of_nothing(tfm: Tfm, tmp_path: Path) -> None:
     done = tfm("info", "--run", "empty")
     assert done.returncode == 4
     assert "no valid checkpoint in empty" in error_of(done)
+
+
+def test_a_calibrated_run_projects_the_chrf_of_lines_and_of_a_test_set(
+    tfm: Tfm, corpus: Path, calibrated_run: Path
+) -> None:
+    flags = ["--run", calibrated_run, "--src", "dev.en", "--tgt", "dev.de", "--report", "each.jsonl"]
+    done = tfm("evaluate", *flags, "--json")
+    assert done.returncode == 0, error_of(done)
+    found = json.loads(done.stdout)["projection"]
+    rows = {row["source"]: row for row in records(corpus / "each.jsonl")}
+    inside = [row["projected_chrf"]["low"] <= row["chrf"] <= row["projected_chrf"]["high"] for row in rows.values()]
+    assert found["sentences"] == 20 and found["covered"] == sum(inside) / 20
+    text = " % are in their interval of 90 %, which is "
+    assert text in tfm("evaluate", *flags).stdout.decode()
+    lines = tfm("translate", "--run", calibrated_run, "--input", "dev.en", "--json").stdout.splitlines()
+    for line in map(json.loads, lines):
+        assert line["projected_chrf"] == pytest.approx(rows[line["source"]]["projected_chrf"], abs=0.11)
+    for flag in (["--beam-size", 2], ["--sample"], ["--prefix", "eins"]):
+        (line,) = tfm("translate", "--run", calibrated_run, *flag, "--json", "one two").stdout.splitlines()
+        assert "projected_chrf" not in json.loads(line), "of another search nobody knows"
+    other = json.loads(tfm("evaluate", *flags, "--beam-size", 2, "--json").stdout)
+    assert other["projection"] is None
+
+
+def test_a_run_is_calibrated_with_its_own_validation_set_or_with_another(
+    tfm: Tfm, corpus: Path, tiny_run: Path
+) -> None:
+    run = corpus / "copy"
+    shutil.copytree(tiny_run, run)
+    few = tfm("evaluate", "--run", run, "--calibrate")
+    assert few.returncode == 3 and "cannot read train.tsv" in error_of(few)
+    assert "give a set with references: --src and --tgt, or --data" in error_of(few)
+    shutil.copy(tiny_run.parent / "train.tsv", corpus)
+    few = tfm("evaluate", "--run", run, "--calibrate")
+    assert few.returncode == 3 and "at least 100 translations with references, and here are 9" in error_of(few)
+    assert not (run / "calibration.json").exists()
+    flags = ["--run", run, "--src", "train.en", "--tgt", "train.de"]
+    done = tfm("evaluate", *flags, "--calibrate", "--json")
+    assert done.returncode == 0 and "copy is calibrated" in error_of(done), error_of(done)
+    found = json.loads(done.stdout)
+    assert found["projection"]["sentences"] == 180 and 0.8 < found["projection"]["covered"] <= 1
+    assert found["scores"] == json.loads(tfm("evaluate", *flags, "--json").stdout)["scores"]
+
+
+def test_a_damaged_calibration_stops_no_translation(tfm: Tfm, corpus: Path, calibrated_run: Path) -> None:
+    whole = tfm("translate", "--run", calibrated_run, "--json", "one two")
+    path = calibrated_run / "calibration.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"pairs": 180', '"pairs": 181'), encoding="utf-8")
+    done = tfm("translate", "--run", calibrated_run, "--json", "one two")
+    assert done.returncode == 0 and "nothing is projected until it is made anew" in error_of(done)
+    assert json.loads(whole.stdout).keys() - json.loads(done.stdout).keys() == {"projected_chrf"}
+    done = tfm("evaluate", "--run", calibrated_run, "--src", "train.en", "--tgt", "train.de", "--calibrate")
+    assert done.returncode == 0, error_of(done)
+    assert tfm("translate", "--run", calibrated_run, "--json", "one two").stdout == whole.stdout
+
+
+def test_a_run_of_the_opposite_direction_says_how_much_of_the_sources_arrives(
+    tfm: Tfm, corpus: Path, tiny_run: Path
+) -> None:
+    flags = ["--run", tiny_run, "--src", "dev.en", "--tgt", "dev.de", "--opposite", tiny_run]
+    told = tfm("evaluate", *flags).stdout.decode()
+    assert "both ways, nats per piece: outputs " in told and " of 20 outputs say less of their source than the" in told
+    found = json.loads(tfm("evaluate", *flags, "--json").stdout)["both_ways"]
+    assert found["sentences"] == 20 and 0 <= found["less_said"] <= 20
+    assert json.loads(tfm("evaluate", *flags[:-2], "--json").stdout)["both_ways"] is None
+    done = tfm("evaluate", *flags, "--forced")
+    assert done.returncode == 2 and "it cannot be combined with --opposite" in error_of(done)

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -436,3 +437,46 @@ def test_repair_says_otherwise(tfm: Tfm, tiny_run: Path) -> None:
     assert re.search(r"repair +of loops on \(0\.00 % of the training targets .*\); of lost placeholders none", told)
     assert tfm("translate", "--run", tiny_run, "--repair", "off", "one two").returncode == 0
     assert tfm("translate", "--run", tiny_run, "--repair", "maybe", "one two").returncode == 2
+
+
+def test_a_reviewer_is_told_what_to_read_first(
+    tfm: Tfm, installed: Tfm, calibrated_run: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "one two", "two one"]
+    write_lines(tmp_path / "app.po", [line for word in words for line in (f'msgid "{word}"', 'msgstr ""', "")])
+    write_lines(tmp_path / "terms.tsv", ["one\teins", "two\tzwei", *(f"{word}\tWort" for word in words[2:10])])
+    flags = ["--input", "app.po", "--glossary", "terms.tsv", "--output"]  # so that something comes out
+    done = installed("translate", "--run", calibrated_run, *flags, "noted.po", "--review")
+    assert done.returncode == 0, error_of(done)
+    assert tfm("translate", "--run", tiny_run, *flags, "plain.po").returncode == 0
+    noted, plain = (tmp_path / name for name in ("noted.po", "plain.po"))
+    note = r"; projected chrF (\d+) \(\d+ to \d+\)(, one of the worst tenth)?"
+    said = re.findall(rf'^# machine translation, not reviewed{note}\n.*\nmsgid "(.*)"', noted.read_text(), re.MULTILINE)
+    assert re.sub(note, "", noted.read_text()) == plain.read_text()
+    worst = {word: int(value) for value, mark, word in said if mark}
+    assert len(said) == 12 and len(worst) == 2
+    assert max(worst.values()) <= min(int(value) for value, mark, _ in said if not mark)
+    (line,) = (line for line in error_of(done).splitlines() if "read these first" in line)
+    assert "the worst tenth, 2 in all: " in line and all(f"'{word}': projected chrF" in line for word in worst)
+
+
+def test_what_cannot_be_reviewed_is_refused(tfm: Tfm, calibrated_run: Path, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "app.po", ['msgid "one"', 'msgstr ""'])
+    write_lines(tmp_path / "a.tsv", ["source\ttarget", "one\t"])
+    write_lines(tmp_path / "a.txt", ["one"])
+    po = ["--input", "app.po", "--output", "out.po"]
+    for run, flags, said in (
+        (tiny_run, po, f"calibrate it: tfm evaluate --run {tiny_run} --calibrate"),
+        (calibrated_run, [*po, "--beam-size", 2], "found by this search; calibrate it"),
+        (calibrated_run, [*po, "--sample"], "leave --review out"),
+        (calibrated_run, ["--input", "a.tsv", "--output", "out.tsv"], "a.tsv has no place for notes"),
+        (calibrated_run, ["--input", "a.txt"], "of lines --json says the projected_chrf"),
+        (calibrated_run, ["one"], "of lines --json says the projected_chrf"),
+    ):
+        done = tfm("translate", "--run", run, *flags, "--review")
+        assert done.returncode == 2 and said in error_of(done), error_of(done)
+    assert not list(tmp_path.glob("out.*"))
+    (tmp_path / "in").mkdir()
+    shutil.copy(tmp_path / "app.po", tmp_path / "in")
+    done = tfm("translate", "--run", calibrated_run, "--input", "in", "--output", "out", "--review")
+    assert done.returncode == 0, error_of(done)

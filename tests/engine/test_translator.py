@@ -1,5 +1,6 @@
 """The translator: text in, text out, in order, whatever the text."""
 
+import math
 import random
 import shutil
 import threading
@@ -22,7 +23,7 @@ from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
 from tfm.engine import translator as translator_module
 from tfm.engine.searcher import ModelSearcher
-from tfm.engine.translation import Part
+from tfm.engine.translation import SIGNS, Part
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.seq2seq.decoding.search import Hypothesis, Search, SearchState, Step, Task
 from tfm.seq2seq.model.encoder_decoder import Transformer
@@ -519,3 +520,36 @@ def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> 
         translator.translate(["a", None])  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"prefixes\[0\] is of type int, not a string"):
         translator.translate(["a"], prefixes=[3])  # pyright: ignore[reportArgumentType]
+
+
+# --- signs ---
+
+
+def test_signs_are_what_they_are_called(translator: Translator) -> None:
+    text = "the cat sees the house 12."
+    (found,) = translator.translate([text])
+    read, tokenizer = translator.tokenizer.src.encode(text), translator.tokenizer
+    written = tokenizer.tgt.encode(found.text) if found.ids is None else list(found.ids)
+    assert dict(zip(SIGNS, found.signs, strict=True)) == pytest.approx(
+        {
+            "confidence": found.confidence,
+            "log_pieces": math.log(len(written) + 1),
+            "log_length_ratio": math.log((len(found.text) + 1) / (len(text) + 1)),
+            "source_log_rank": sum(math.log(token) for token in read) / len(read),
+            "source_letters_per_piece": len(text) / (len(read) + 1),
+            "output_letters_per_piece": len(found.text) / (len(written) + 1),
+            "faults": float(bool(found.numbers) or found.looped),
+        }
+    )
+    blank, kept = translator.translate(["", "12:30"])
+    assert blank.signs == kept.signs == () and blank.projected is None
+
+
+def test_a_long_text_has_the_signs_of_all_its_parts(translator: Translator) -> None:
+    sentences = ["the cat sees the house.", "my sister likes two apples.", "the dog sees a child."] * 8
+    (found,) = translator.translate([" ".join(sentences)])
+    assert found.ids is None, "it was split"
+    assert found.signs[SIGNS.index("log_pieces")] == pytest.approx(math.log(len(found.tokens) + 1))
+    assert found.signs[SIGNS.index("source_letters_per_piece")] == pytest.approx(
+        len(" ".join(sentences)) / (len(translator.tokenizer.src.encode(" ".join(sentences))) + 1), rel=0.1
+    )

@@ -64,6 +64,7 @@ class Fields:
     name: str = ""
     kind: Literal["a", "b"] = "a"
     more: dict[str, Any] | None = None
+    each: list[float] | None = None
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,8 @@ class Fields:
     [
         {"count": 3, "share": 1, "yes": True, "name": "Ä", "kind": "b", "more": {}},
         {"share": float("inf"), "more": None},
+        {"each": [1.5, 2]},
+        {"each": []},
         {},
     ],
 )
@@ -96,6 +99,9 @@ def test_values_of_the_right_types_pass(content: dict[str, Any]) -> None:
         {"kind": "c"},
         {"kind": ["a"]},
         {"more": []},
+        {"each": 1.0},
+        {"each": ["1"]},
+        {"each": {}},
         {"other": 1},
         {"\x1b" * 100: 1},
     ],

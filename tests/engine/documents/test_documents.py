@@ -17,7 +17,8 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from tfm.data.config import DataConfig
 from tfm.data.corpus import open_spec
 from tfm.engine.documents import DOCUMENTS, is_document, open_document
-from tfm.engine.documents.document import Document, Fields
+from tfm.engine.documents.document import Document, Fields, Review
+from tfm.engine.projection import Projection
 from tfm.system.errors import DataError, UsageError
 
 
@@ -505,3 +506,135 @@ def test_a_target_with_nothing_but_invisible_characters_is_empty(write: Write) -
     assert filled(write("a.tsv", "a dog\t\u200b\u00a0\n")) == "a dog\tA DOG\n"
     assert filled(write("a.csv", "src,tgt\na dog,\u00a0\n")) == "src,tgt\na dog,A DOG\n"
     assert '"A DOG"' in filled(write("a.jsonl", '{"src": "a dog", "tgt": "\u00a0"}\n'))
+
+
+# --- what a reviewer is told ---
+
+LOW, MIDDLE, HIGH = Projection(20.0, 5.0, 40.0), Projection(50.0, 30.0, 70.0), Projection(90.0, 70.0, 100.0)
+PAIR = {"src_language": "en", "tgt_language": "de"}
+WORST, OTHER = "projected chrF 20 (5 to 40), one of the worst tenth", "projected chrF 90 (70 to 100)"
+
+
+def reviewed(path: Path, projections: list[Projection | None], **sides: str) -> str:
+    """A document that is filled with its texts in capitals, and with what is projected of each."""
+    document = opened(path, **sides)
+    document.fields.fill([text.upper() for text in document.fields.texts], projections)
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue().decode()
+
+
+def test_a_place_is_as_good_as_the_worst_of_its_texts_and_a_tenth_is_the_worst() -> None:
+    fields, told = Fields(), dict[str, Review]()
+    texts = ["one\ntwo", "three", "four", "five", "six", "123"]
+    for text in texts:
+        fields.add(text, lambda _, text=text: text != "five", lambda review, text=text: told.update({text: review}))
+    projections = [HIGH, MIDDLE, HIGH, LOW, LOW, HIGH, None]
+    assert fields.fill([text.upper() for text in fields.texts], projections) == 1
+    assert told == {
+        "one\ntwo": Review(MIDDLE, False),
+        "three": Review(HIGH, False),
+        "four": Review(LOW, True),
+        "six": Review(HIGH, False),
+    }, "nothing is told of what was left, nor of what nobody knows"
+    assert fields.worst == [("four", Review(LOW, True))]
+
+
+@pytest.mark.parametrize("places", [1, 10, 11, 95])
+def test_the_worst_tenth_is_at_least_a_tenth(places: int) -> None:
+    fields = Fields()
+    for number in range(places):
+        fields.add(f"text {number}", lambda _: True)  # of a format without notes
+    order = [(7 * number) % places for number in range(places)]
+    fields.fill(fields.texts, [Projection(float(one), 0.0, 100.0) for one in order])
+    assert len(fields.worst) == -(-places // 10)
+    assert [review.projection.value for _, review in fields.worst] == sorted(order)[: len(fields.worst)]
+
+
+def test_po_has_it_in_its_comment_and_a_message_with_plurals_that_of_the_worst(write: Write, tmp_path: Path) -> None:
+    path = write("app.po", PO)
+    plain, noted = filled(path), reviewed(path, [HIGH, None, HIGH, LOW])
+    assert noted.replace(f"; {WORST}", "").replace(f"; {OTHER}", "") == plain
+    found = {one.msgid: one.tcomment.splitlines()[-1] for one in polib.pofile(noted) if one.fuzzy}
+    assert found == {
+        "open %s\n": f"machine translation, not reviewed; {OTHER}",
+        "close": "machine translation, not reviewed",
+        "one file": f"machine translation, not reviewed; {WORST}",
+    }
+    out = tmp_path / "noted.po"
+    out.write_text(noted, encoding="utf-8")
+    assert filled(out, str.upper) == plain, "what was said of an earlier translation goes"
+    assert reviewed(out, [LOW, HIGH, HIGH, HIGH]).count("; projected") == 3
+
+
+UNITS = """<xliff version="1.2"><file source-language="en" target-language="de"><body>
+  <trans-unit id="1">
+    <source>one</source>
+  </trans-unit>
+  <trans-unit id="2"><source>two</source><target state="new"></target><note>by hand</note></trans-unit>
+  <trans-unit id="3"><source>three</source><target>drei</target></trans-unit>
+</body></file></xliff>
+"""
+SEGMENTS = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">
+  <unit id="1">
+    <segment><source>one</source></segment>
+    <segment><source>four</source></segment>
+  </unit>
+  <unit id="2"><notes><note>by hand</note></notes><segment><source>two</source></segment></unit>
+  <unit id="3"><segment state="final"><source>three</source><target>drei</target></segment></unit>
+</file></xliff>
+"""
+MEMORY = """<tmx version="1.4"><header srclang="en"/><body>
+  <tu>
+    <tuv xml:lang="en">
+      <seg>one</seg>
+    </tuv>
+  </tu>
+  <tu><tuv xml:lang="en"><seg>two</seg></tuv><tuv xml:lang="de"><note>by hand</note><seg></seg></tuv></tu>
+  <tu><tuv xml:lang="en"><seg>three</seg></tuv><tuv xml:lang="de"><seg>drei</seg></tuv></tu>
+</body></tmx>
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "projections", "notes"),
+    [
+        ("a.xlf", UNITS, [LOW, HIGH], [f'\n    <note from="tfm">{WORST}</note>', f'<note from="tfm">{OTHER}</note>']),
+        (
+            "a.xlf",
+            SEGMENTS,
+            [HIGH, LOW, HIGH],
+            [
+                f'<notes><note category="tfm">{WORST}</note></notes>\n    ',
+                f'<note category="tfm">{OTHER}</note>',
+            ],
+        ),
+        ("a.tmx", MEMORY, [LOW, HIGH], [f"\n      <note>tfm: {WORST}</note>", f"<note>tfm: {OTHER}</note>"]),
+    ],
+)
+def test_xliff_and_tmx_have_it_in_a_note(
+    write: Write, tmp_path: Path, name: str, content: str, projections: list[Projection | None], notes: list[str]
+) -> None:
+    path = write(name, content)
+    plain, noted = filled(path, str.upper, **PAIR), reviewed(path, projections, **PAIR)
+    assert all(noted.count(note) == 1 for note in notes), noted
+    without = noted
+    for note in notes:
+        without = without.replace(note, "")
+    assert without == plain and "by hand" in plain
+    again = tmp_path / f"again{path.suffix}"
+    again.write_text(noted, encoding="utf-8")
+    assert reviewed(again, projections, **PAIR) == noted, "a note takes the place of the one before"
+    assert filled(again, str.upper, **PAIR) == filled(write(f"plain{path.suffix}", plain), str.upper, **PAIR) == plain
+
+
+def test_notes_are_where_the_schema_has_them(write: Write) -> None:
+    found = etree.fromstring(reviewed(write("a.xlf", UNITS), [LOW, HIGH], **PAIR).encode())
+    units = [[child.tag for child in unit] for unit in found.iter("trans-unit")]
+    assert units == [["source", "target", "note"], ["source", "target", "note", "note"], ["source", "target"]]
+    found = etree.fromstring(reviewed(write("b.xlf", SEGMENTS), [LOW, HIGH, HIGH], **PAIR).encode())
+    units = [[etree.QName(child).localname for child in unit] for unit in found.iter("{*}unit")]
+    assert units == [["notes", "segment", "segment"], ["notes", "segment"], ["segment"]]
+    found = etree.fromstring(reviewed(write("a.tmx", MEMORY), [LOW, HIGH], **PAIR).encode())
+    variants = [[child.tag for child in one] for one in found.iter("tuv") if "de" in one.attrib.values()]
+    assert variants == [["note", "seg"], ["note", "note", "seg"], ["seg"]]

@@ -1,6 +1,7 @@
 """Loss and perplexity of a set, against the definition applied to one sentence at a time."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ from torch.nn import functional as F
 
 from tfm.data.batching import training_rows
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from tfm.engine.evaluation.loss import SetLoss, evaluate_loss, in_figures
+from tfm.engine.evaluation.loss import SetLoss, evaluate_loss, force_both_ways, in_figures
+from tfm.engine.translator import Translator
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.training.batch import Batch
 
@@ -50,3 +52,40 @@ def test_a_hopeless_perplexity_stays_a_number() -> None:
 
 def test_an_empty_set_has_no_tokens(model: Transformer) -> None:
     assert evaluate_loss(model, []).num_tokens == 0
+
+
+# --- both ways ---
+
+
+def log_prob(model: Transformer, tokenizer: Tokenizer, src: str, tgt: str) -> tuple[float, int]:
+    """By definition; and the number of pieces."""
+    ids = [*tokenizer.tgt.encode(tgt), EOS_ID]
+    logits = model(torch.tensor([[*tokenizer.src.encode(src), EOS_ID]]), torch.tensor([[BOS_ID, *ids[:-1]]]))[0]
+    return torch.log_softmax(logits, dim=1)[torch.arange(len(ids)), torch.tensor(ids)].sum().item(), len(ids)
+
+
+@torch.no_grad()
+def test_both_ways_are_forced_scores_of_outputs_and_references_and_of_the_sources_given_both(
+    model: Transformer, make_model: Callable[[int], Transformer], tokenizer: Tokenizer, pairs: list[tuple[str, str]]
+) -> None:
+    back = make_model(20)
+    sources, references = map(list, zip(*pairs[:8], strict=True))
+    outputs = [*references[1:], ""]
+    both = Translator(model, tokenizer), Translator(back, tokenizer)
+    found = force_both_ways(*both, [*sources, "a dog " * 300], [*outputs, "a"], [*references, "a"])
+    assert found is not None and found.sentences == 8, "what does not fit is left out"
+
+    def mean(way: Transformer, given: list[str], texts: list[str]) -> float:
+        sums = [log_prob(way, tokenizer, *pair) for pair in zip(given, texts, strict=True)]
+        return -sum(one for one, _ in sums) / sum(count for _, count in sums)
+
+    assert found.outputs == pytest.approx(mean(model, sources, outputs), rel=1e-4)
+    assert found.references == pytest.approx(mean(model, sources, references), rel=1e-4)
+    assert found.sources_of_outputs == pytest.approx(mean(back, outputs, sources), rel=1e-4)
+    assert found.sources_of_references == pytest.approx(mean(back, references, sources), rel=1e-4)
+    less = [
+        log_prob(back, tokenizer, output, src)[0] < log_prob(back, tokenizer, reference, src)[0]
+        for src, output, reference in zip(sources, outputs, references, strict=True)
+    ]
+    assert found.less_said == sum(less)
+    assert force_both_ways(*both, [], [], []) is None

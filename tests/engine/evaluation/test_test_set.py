@@ -14,7 +14,7 @@ from tfm.engine.evaluation.loss import evaluate_loss
 from tfm.engine.evaluation.scores import METRICS, score
 from tfm.engine.runs.directory import RunDirectory
 from tfm.seq2seq.training.batch import Batch
-from tfm.system.errors import ModelError
+from tfm.system.errors import ModelError, UsageError
 
 
 def evaluate(run: Path, pairs: list[tuple[str, str]], **options: Any) -> Any:
@@ -98,3 +98,17 @@ def test_progress_is_told_and_lines_keep_their_numbers_when_a_set_is_taken_in_ch
 def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no run"):
         evaluate(tmp_path / "absent", [("a", "b")])
+
+
+def test_the_opposite_direction_is_one_of_these_languages(
+    run_directory: Path, pairs: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run_directory, other)
+    assert evaluate(run_directory, pairs[:4], opposite=other).both_ways.sentences == 4, "no languages are known"
+    known = {run_directory: ("en", "de"), other: ("en-GB", "de")}
+    monkeypatch.setattr(RunDirectory, "languages", property(lambda run: known[run.path]))
+    with pytest.raises(UsageError, match="en-GB to de, which is not the opposite direction of en to de"):
+        evaluate(run_directory, pairs[:4], opposite=other)
+    known[other] = ("de", "en-GB")
+    assert evaluate(run_directory, pairs[:4], opposite=other).both_ways.sentences == 4
