@@ -160,7 +160,8 @@ def opened(
 
     Each step needs the results of those before it, and cheap steps come before costly ones. What this machine lacks
     comes first. Then comes the lock, and refusals that need no text: of other settings, damaged checkpoints, another
-    length. Then the text is read, which may take minutes. Then the machine is measured, for which the size of the vocabulary must be known.
+    length. Then the text is read, which may take minutes. Then the machine is measured, for which the size of the
+    vocabulary must be known.
 
     Args:
         begun_at: Monotonic time at which a time limit began; now if not given.
