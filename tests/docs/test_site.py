@@ -161,6 +161,12 @@ def test_the_pages_of_the_tour_know_the_pages_with_source_text(
     assert all((site / one).is_file() for one in listed.split())
 
 
+def test_options_are_marked_so_that_they_are_not_broken(site: Path) -> None:
+    spans = parsed(site / "your-own-data.html").xpath("//code//span[starts-with(text(), '--')]")
+    assert len(spans) > 10
+    assert {span.get("class") for span in spans} == {"pre option"}
+
+
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_page_is_wider_than_its_window(site: Path, width: int) -> None:
