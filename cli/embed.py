@@ -1,4 +1,4 @@
-"""`tfm embed`: sentences to vectors; or, for pairs of sentences, how similar they are."""
+"""`tfm embed`: sentences to vectors, or their pieces; or, for pairs of sentences, how similar they are."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from . import options
 from .startup import importing
 
 if TYPE_CHECKING:
-    from ..engine.embedder import Embedder, Vectors
+    from ..engine.embedder import Embedder, PieceEmbedder, Vectors
     from .lines import Chunk, LineDecoder
 
 _HEADER_BYTES = 128
@@ -42,6 +42,12 @@ def embed(
         ),
         WRITES_FILE,
     ] = None,
+    pieces: Annotated[
+        bool,
+        typer.Option(
+            "--pieces", help="Write the encoder's output for each piece of a line, of a translator's encoder, too."
+        ),
+    ] = False,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Print how similar each line of --src is to the same line of --tgt.")
     ] = False,
@@ -63,6 +69,10 @@ def embed(
 
     tfm embed --run runs/toy-encoder "the old woman sleeps"
 
+    What does the encoder of a translator give? A vector for each piece of the line:
+
+    tfm embed --run runs/toy --pieces "the old woman sleeps"
+
     How similar are the lines of two files, 1 being the most? This finds wrong pairs in a corpus:
 
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
@@ -77,6 +87,10 @@ def embed(
         raise UsageError("--pairs compares two files: give --src and --tgt, and no other sentences")
     if not pairs and (src or tgt):
         raise UsageError("--src and --tgt are compared with --pairs; for vectors of one file give --input")
+    if pieces and pairs:
+        raise UsageError("--pairs compares whole lines, --pieces writes vectors of their pieces; leave one of both out")
+    if pieces and output is not None and suffix_of(output) != ".jsonl":
+        raise UsageError(f"--output {output} must end in .jsonl: with --pieces each line has as many vectors as pieces")
     if text and input_:
         raise UsageError("give sentences as arguments or --input, not both")
     if output is not None and not pairs and output.suffix != ".npy" and suffix_of(output) != ".jsonl":
@@ -84,7 +98,7 @@ def embed(
     directory = find_run(run, console)
     with importing():
         from ..engine.device import keep_freed_memory
-        from ..engine.embedder import Embedder
+        from ..engine.embedder import Embedder, PieceEmbedder
 
     keep_freed_memory()
     known = options.checked_encoding(encoding)
@@ -94,19 +108,22 @@ def embed(
         else None
     )
     chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
-    embedder, decoder = (
-        Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn),
-        LineDecoder(known),
-    )
-    if both is not None:
-        remark = _write_similarities(embedder, both, output, decoder)
+    decoder = LineDecoder(known)
+    if pieces:
+        pieces_of = PieceEmbedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+        remark = _write_pieces(pieces_of, chunks, output, decoder)
     else:
-        remark = _write_vectors(embedder, chunks, output, decoder)
+        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
+        if both is not None:
+            remark = _write_similarities(embedder, both, output, decoder)
+        else:
+            remark = _write_vectors(embedder, chunks, output, decoder)
     decoder.report(console)
     if remark:
         console.warn(remark)
     if decoder.too_long:
-        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their vectors are zero")
+        without = "they have no pieces" if pieces else "their vectors are zero"
+        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; {without}")
 
 
 def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "LineDecoder") -> str:
@@ -148,12 +165,32 @@ def _sink(output: Path | None, size: int) -> Iterator[Callable[[Sequence[str], "
 
         def write_lines(texts: Sequence[str], vectors: "Vectors") -> None:
             for text, vector in zip(texts, vectors, strict=True):
-                # as short as float32 allows: nine digits give each of its numbers back
-                numbers = [float(f"{value:.9g}") for value in vector.tolist()]
-                stream.write(json_line({"text": text, "vector": numbers}) + "\n")
+                stream.write(json_line({"text": text, "vector": _numbers(vector)}) + "\n")
             stream.flush()
 
         yield write_lines
+
+
+def _numbers(vector: "Vectors") -> list[float]:
+    """A vector, each number as short as float32 allows: nine digits give it back."""
+    return [float(f"{value:.9g}") for value in vector.tolist()]
+
+
+def _write_pieces(
+    embedder: "PieceEmbedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "LineDecoder"
+) -> str:
+    """Writes the pieces of each line and their vectors; returns what is to be said of blank lines."""
+    blank = line = 0
+    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+        for chunk in chunks:
+            texts = decoder.decode(chunk)
+            for text, found in zip(texts, embedder.embed_pieces(texts, first_line=line), strict=True):
+                vectors = [_numbers(vector) for vector in found.vectors]
+                stream.write(json_line({"text": text, "pieces": found.pieces, "vectors": vectors}) + "\n")
+                blank += not found.pieces
+            stream.flush()
+            line += len(texts)
+    return f"{blank:,} of {line:,} lines are blank: they have no pieces" if blank else ""
 
 
 def _write_similarities(

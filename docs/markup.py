@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show without a script; docstrings as reStructuredText and as pages."""
+"""Formulas as MathML, which browsers show without a script; docstrings as reStructuredText and as pages; options."""
 
 import re
 from typing import Any
@@ -63,9 +63,19 @@ def without_dashes(app: Sphinx, doctree: nodes.document) -> None:
             text.parent.replace(text, nodes.Text(": "))
 
 
+def mark_options(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Marks options, such as --run, so that tfm.css can keep them from being broken after their dashes."""
+    del app, page, template, doctree
+    if "body" in context:
+        context["body"] = context["body"].replace('<span class="pre">--', '<span class="pre option">--')
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers all of it."""
     app.connect("doctree-read", without_dashes)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", prepare, priority=400)  # before napoleon reads the sections
+    app.connect("html-page-context", mark_options)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

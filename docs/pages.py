@@ -112,7 +112,7 @@ def _link(match: re.Match[str], folder: str, docname: str) -> str:
     if path.endswith(".py") and path.split("/")[0] in PACKAGES:
         page = f"_modules/tfm/{path.removesuffix('.py').removesuffix('/__init__')}.html"
         return f'<a class="reference internal" href="{page}{"#" if anchor else ""}{anchor}">{text}</a>'
-    return f"{text} (`{path}`)"
+    return text if text == f"`{path}`" else f"{text} (`{path}`)"
 
 
 def _from_docs(folder: str, name: str) -> str:

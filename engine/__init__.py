@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..seq2seq.decoding.greedy import Greedy
     from ..seq2seq.decoding.sampling import Sample
     from .commands import evaluate, train, translate
-    from .embedder import Embedder
+    from .embedder import Embedder, PieceEmbedder
     from .generator import Generation, Generator
     from .translator import Translation, Translator
 
@@ -44,6 +44,7 @@ __all__ = [
     "Generation",
     "Generator",
     "Greedy",
+    "PieceEmbedder",
     "Sample",
     "Translation",
     "Translator",
@@ -58,6 +59,7 @@ _MODULES = {
     "Generation": "tfm.engine.generator",
     "Generator": "tfm.engine.generator",
     "Greedy": "tfm.seq2seq.decoding.greedy",
+    "PieceEmbedder": "tfm.engine.embedder",
     "Sample": "tfm.seq2seq.decoding.sampling",
     "Translation": "tfm.engine.translator",
     "Translator": "tfm.engine.translator",

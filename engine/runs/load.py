@@ -32,7 +32,8 @@ def say_nothing(text: str) -> None:
 class FromRun:
     """What puts a trained run to use: a translator, a generator, an embedder."""
 
-    purpose: ClassVar[Purpose]
+    purpose: ClassVar[Purpose | None]
+    """What a run has to be trained for; None where the class looks at the model itself."""
     checkpoint: Path | None = None
     """Where the model was loaded from, if it was."""
 

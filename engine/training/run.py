@@ -158,9 +158,10 @@ def opened(
 ) -> Iterator[Run]:
     """A run that is new, or goes on; its directory is locked inside the block. Makes what is missing in the directory.
 
-    Each step needs the results of those before it, and cheap steps come before costly ones. The lock comes first. Then
-    come refusals that need no text: of other settings, damaged checkpoints, another length. Then the text is
-    read, which may take minutes. Then the machine is measured, for which the size of the vocabulary must be known.
+    Each step needs the results of those before it, and cheap steps come before costly ones. What this machine lacks
+    comes first. Then comes the lock, and refusals that need no text: of other settings, damaged checkpoints, another
+    length. Then the text is read, which may take minutes. Then the machine is measured, for which the size of the
+    vocabulary must be known.
 
     Args:
         begun_at: Monotonic time at which a time limit began; now if not given.
@@ -174,6 +175,8 @@ def opened(
     begun_at = time.monotonic() if begun_at is None else begun_at
     device = pick_device(settings.training.device)
     check_device(settings.training, device)
+    counted = COUNTED[objective_of(settings.model.architecture, settings.training)]
+    log = RunLog(directory, settings.training, reporter, begun_at, counted=counted)
     keep_freed_memory()
     given = directory.starting_tokenizer(tokenizer, init_from)
     with _locked(directory, request):
@@ -203,8 +206,6 @@ def opened(
         )
         with _forgetting_request(finishing, reporter):
             trainer = _trainer(settings, description, data, setup, saved)
-            counted = COUNTED[objective_of(settings.model.architecture, settings.training)]
-            log = RunLog(directory, settings.training, reporter, begun_at, counted=counted)
             yield Run(directory, settings, data, description, setup, plan, trainer, log, reporter, interrupts, saved)
 
 

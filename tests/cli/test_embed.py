@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.command import TINY_FLAGS, Tfm, error_of, records, write_lines
 
-from tfm.engine import Embedder
+from tfm.engine import Embedder, PieceEmbedder
 
 ENCODER_FLAGS = [
     *TINY_FLAGS,
@@ -86,6 +86,21 @@ def test_arguments_and_standard_input_go_to_standard_output(tfm: Tfm, encoder_ru
         np.testing.assert_allclose(json.loads(first)["vector"], json.loads(second)["vector"], atol=1e-6)
 
 
+def test_a_translator_gives_a_vector_for_each_piece(tfm: Tfm, tiny_run: Path, lines: Path, tmp_path: Path) -> None:
+    done = tfm("embed", "--run", tiny_run, "--pieces", "-i", lines, "-o", "out.jsonl")
+    said = error_of(done)
+    assert done.returncode == 0 and done.stdout == b"", said
+    assert "line 4 has" in said and "only the first 31 have vectors" in said
+    assert "2 of 6 lines are blank: they have no pieces" in said
+    found = records(tmp_path / "out.jsonl")
+    assert [record["text"] for record in found] == LINES
+    expected = PieceEmbedder.load(tiny_run).embed_pieces(LINES)
+    for record, one in zip(found, expected, strict=True):
+        assert record["pieces"] == one.pieces
+        np.testing.assert_array_equal(np.array(record["vectors"], np.float32).reshape(one.vectors.shape), one.vectors)
+    assert found[0]["pieces"][-1] == "</s>" and found[0] == found[5]
+
+
 def test_similarities_are_dot_products_of_the_vectors(tfm: Tfm, encoder_run: Path, corpus: Path) -> None:
     flags = ("embed", "--run", encoder_run, "--pairs", "--src", "dev.en", "--tgt", "dev.de")
     printed = tfm(*flags)
@@ -128,6 +143,8 @@ def test_blank_sides_are_said(tfm: Tfm, encoder_run: Path, tmp_path: Path) -> No
         (["one", "-i", "lines.txt"], "give sentences as arguments or --input, not both"),
         (["--pairs", "--src", "lines.txt"], "--pairs compares two files: give --src and --tgt"),
         (["--pairs", "one"], "--pairs compares two files: give --src and --tgt"),
+        (["--pieces", "--pairs", "--src", "lines.txt", "--tgt", "lines.txt"], "--pairs compares whole lines, --pieces"),
+        (["--pieces", "one", "-o", "out.npy"], "--output out.npy must end in .jsonl: with --pieces each line has as"),
         (["--src", "lines.txt", "--tgt", "lines.txt"], "--src and --tgt are compared with --pairs"),
     ],
 )

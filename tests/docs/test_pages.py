@@ -1,5 +1,6 @@
 """The pages in docs/: their commands run, or can be given as shown. What goes into them is tested in `test_site.py`."""
 
+import ast
 import asyncio
 import json
 import shlex
@@ -23,7 +24,7 @@ NEEDED = {
     "processors": [],
     "recipes": [],
     "translating": ["mine"],
-    "vectors": [],
+    "vectors": ["toy"],
     "windows-macos": [],
     "your-own-data": [],
 }
@@ -65,7 +66,10 @@ def test_every_command_of_a_guide_runs(page: str, forked: Tfm, workplaces: dict[
 
 
 def test_the_python_of_the_vectors_runs(workplaces: dict[str, Path]) -> None:
-    assert -1 <= float(run_python(text_of("vectors"), workplaces["vectors"])) <= 1.001
+    similarity, pieces = run_python(text_of("vectors"), workplaces["vectors"]).splitlines()
+    assert -1 <= float(similarity) <= 1.001
+    listed, _, shape = pieces.rpartition(" (")
+    assert shape == f"{len(ast.literal_eval(listed))}, 16)"
 
 
 def test_the_service_of_the_recipes_answers(

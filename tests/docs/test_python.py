@@ -24,7 +24,8 @@ KEPT = Path(__file__).parents[1] / "keepsakes"
 WITH_EXAMPLES = [
     *(f"tfm.engine.commands.{name}" for name in ("train", "translate", "evaluate")),
     *("tfm.engine.translator.Translator", "tfm.engine.translation.Translation", "tfm.engine.generator.Generator"),
-    *("tfm.engine.embedder.Embedder", "tfm.data.tokenizer.Tokenizer", "tfm.data.glossary.Glossary"),
+    *("tfm.engine.embedder.Embedder", "tfm.engine.embedder.PieceEmbedder"),
+    *("tfm.data.tokenizer.Tokenizer", "tfm.data.glossary.Glossary"),
     *("tfm.seq2seq.decoding.beam.Beam", "tfm.seq2seq.decoding.greedy.Greedy"),
     "tfm.seq2seq.decoding.sampling.Sample",
 ]

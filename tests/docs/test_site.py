@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 import typer.main
+from helpers.chromium import CHROMIUM, needs_chromium
 from lxml import html
 
 from tfm.cli.app import app
@@ -158,3 +159,28 @@ def test_the_pages_of_the_tour_know_the_pages_with_source_text(
     [listed] = parsed(page).xpath("//meta[@name='source-pages']/@content")
     assert "_modules/tfm/seq2seq/model/attention.html" in listed.split()
     assert all((site / one).is_file() for one in listed.split())
+
+
+def test_options_are_marked_so_that_they_are_not_broken(site: Path) -> None:
+    spans = parsed(site / "your-own-data.html").xpath("//code//span[starts-with(text(), '--')]")
+    assert len(spans) > 10
+    assert {span.get("class") for span in spans} == {"pre option"}
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_wider_than_its_window(site: Path, width: int) -> None:
+    """Nor is a table wider than its column, where the screen has room. Names of tests are longer than a column."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    sizes = "[document.scrollingElement, ...document.querySelectorAll('.table-wrapper')]"
+    wide: list[str] = []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+        for page in sorted(site.glob("*.html")):
+            tab.goto(page.as_uri())
+            too_wide = tab.evaluate(f"{sizes}.map((one) => one.scrollWidth > one.clientWidth + 1)")
+            if any(too_wide if width > 1000 and page.stem != "reliability" else too_wide[:1]):
+                wide.append(page.name)
+        browser.close()
+    assert wide == []

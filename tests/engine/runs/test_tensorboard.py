@@ -1,13 +1,10 @@
 """Events for TensorBoard: the figures of metrics.jsonl, also after a run was stopped; one line where it is missing."""
 
-import sys
+import os
 from pathlib import Path
 
 import pytest
 from helpers.command import TINY_FLAGS, error_of, records, run_command
-
-from tfm.engine.runs.tensorboard import Events
-from tfm.system.errors import EnvironmentFault
 
 ACCUMULATOR = "tensorboard.backend.event_processing.event_accumulator"
 
@@ -28,7 +25,17 @@ def test_the_figures_of_a_run_that_was_continued(tmp_path: Path, corpus: dict[st
         assert found == [(step, pytest.approx(value, rel=1e-5)) for step, value in expected]
 
 
-def test_without_tensorboard_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", None)
-    with pytest.raises(EnvironmentFault, match=r"pip install 'tfm\[tensorboard\]'"):
-        Events(tmp_path)
+def test_without_tensorboard_one_line_says_what_to_install_before_the_corpus_is_read(
+    tmp_path: Path, corpus: dict[str, list[str]]
+) -> None:
+    (tmp_path / "blocked" / "tensorboard").mkdir(parents=True)
+    missing = "raise ModuleNotFoundError(\"No module named 'tensorboard'\")"
+    (tmp_path / "blocked" / "tensorboard" / "__init__.py").write_text(missing)
+    path = os.pathsep.join([str(tmp_path / "blocked"), os.environ.get("PYTHONPATH", "")])
+    files = [word for key in ("src", "tgt") for word in (f"--{key}", corpus[key][0])]
+    flags = [*files, "--run", "r", "--set", "training.tensorboard=true"]
+    done = run_command("train", *flags, cwd=tmp_path, env={"PYTHONPATH": path})
+    assert done.returncode == 5
+    assert error_of(done).splitlines()[-1].endswith("pip install 'tfm[tensorboard]'")
+    assert "building a" not in error_of(done)
+    assert not (tmp_path / "r").exists()
