@@ -52,7 +52,7 @@ class Generator(FromRun):
     True
     """
 
-    purpose: ClassVar[Purpose] = "language model"
+    purpose: ClassVar[Purpose | None] = "language model"
 
     def __init__(self, model: DecoderOnly, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer

@@ -60,7 +60,7 @@ class Translator(FromRun):
         warn: Receives a sentence when a text had to be cut inside a sentence.
     """
 
-    purpose: ClassVar[Purpose] = "translator"
+    purpose: ClassVar[Purpose | None] = "translator"
 
     def __init__(
         self,
