@@ -295,7 +295,7 @@ class _Reader:
             self._take("]")
         strings = "#|string" if keyword in _PREVIOUS else "string"
         said, last = list[str](), first
-        while not said or self._next.kind == strings:
+        while not said or (self._next.kind == strings and keyword != "domain"):
             last = self._take(strings)
             said.append(self._said(last))
         return Part("".join(said), first.start, last.end)
@@ -332,11 +332,13 @@ class _Reader:
 
     def _found(self) -> Iterator[_Token]:
         """The tokens of the text, and behind them `end`, again and again."""
-        place, previous, obsolete = 0, "", False
+        place, previous, obsolete, kind = 0, "", False, None
         while match := _TOKEN.match(self._text, place):
+            in_comment = kind == "comment"
             start, place, kind = match.start(), match.end(), match.lastgroup
             if kind == "line_end":
-                previous, obsolete = "", False
+                previous = previous if in_comment else ""  # as in msgfmt, `#|` before a comment holds for the next line
+                obsolete = False
             elif kind == "mark":
                 previous = "#|" if match[0].endswith("|") else previous
                 obsolete = obsolete or match[0].startswith("#~")

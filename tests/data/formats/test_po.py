@@ -188,6 +188,7 @@ FAULTS = [
     ('#~ msgid "a"\nmsgstr "b"\n', 2, "begins with #~, and another does not"),
     ('Msgid "a"\nmsgstr "b"\n', 1, "Msgid is no keyword"),
     ('msgid "a"\nmsgstr "b";\n', 2, "';' is outside a string"),
+    ('domain "d" "e"\nmsgid "a"\nmsgstr "b"\n', 1, '"e"\' is where msgid should be'),
 ]
 
 
