@@ -9,29 +9,30 @@ projected by the others, and a row for the test set, of which nothing is known b
 import argparse
 from pathlib import Path
 
+from common import markdown_table, note, read_lines, report_errors
+
 from tfm.data.cleaning import clean
 from tfm.engine import Translator
+from tfm.engine.evaluation.reading import spaced
 from tfm.engine.evaluation.scores import correlation, sentence_chrf
 from tfm.engine.projection import Projection, agreement, fit
+
+HEADER = ("run, set", "sentences", "chrF", "r of confidence", "r of projection", "in the interval", "its width")
 
 
 def read(src: Path, tgt: Path, count: int) -> tuple[list[str], list[str]]:
     """At most `count` pairs with a text on both sides, evenly spaced."""
-    sides = (path.read_text(encoding="utf-8").split("\n") for path in (src, tgt))
-    pairs = [pair for pair in zip(*sides, strict=True) if all(map(clean, pair))]
-    count = min(count, len(pairs))
-    sources, references = zip(*(pairs[i * len(pairs) // count] for i in range(count)), strict=True)
+    pairs = [pair for pair in zip(read_lines(src), read_lines(tgt), strict=True) if all(map(clean, pair))]
+    sources, references = zip(*spaced(pairs, count), strict=True)
     return list(sources), list(references)
 
 
-def row(name: str, confidences: list[float], projections: list[Projection | None], chrf: list[float]) -> str:
+def row(name: str, confidences: list[float], projections: list[Projection | None], chrf: list[float]) -> list[str]:
     """A row of the table."""
     found = agreement(projections, chrf)
     assert found is not None and found.correlation is not None
-    return (
-        f"| {name} | {len(chrf):,} | {sum(chrf) / len(chrf):.1f} | {correlation(confidences, chrf):.2f}"
-        f" | {found.correlation:.2f} | {100 * found.covered:.1f} % | {found.width:.0f} |"
-    )
+    numbers = f"{sum(chrf) / len(chrf):.1f}", f"{correlation(confidences, chrf):.2f}", f"{found.correlation:.2f}"
+    return [name, f"{len(chrf):,}", *numbers, f"{100 * found.covered:.1f} %", f"{found.width:.0f}"]
 
 
 def main() -> None:
@@ -44,8 +45,7 @@ def main() -> None:
     translator = Translator.load(asked.run)
     translator.calibration = None  # that of another set, perhaps
     assert translator.checkpoint is not None
-    print("| run, set | sentences | chrF | r of confidence | r of projection | in the interval | its width |")
-    print("|---|---|---|---|---|---|---|")
+    rows: list[list[str]] = []
     for name, src, tgt in (("validation", asked.src, asked.tgt), ("test", asked.test_src, asked.test_tgt)):
         sources, references = read(src, tgt, asked.sentences)
         found = translator.translate(sources)
@@ -55,8 +55,9 @@ def main() -> None:
             translator.calibration, projections = fit(found, chrf, search, translator.checkpoint)
         else:
             projections = [one.projected for one in found]
-        print(row(f"{asked.run.name}, {name}", [one.confidence for one in found], projections, chrf), flush=True)
+        rows.append(row(f"{asked.run.name}, {name}", [one.confidence for one in found], projections, chrf))
+    note(markdown_table(HEADER, rows))
 
 
 if __name__ == "__main__":
-    main()
+    report_errors(main)

@@ -1,6 +1,6 @@
 """Test sets: sources, and for each its references."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from pathlib import Path
@@ -139,5 +139,10 @@ def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without
     except TfmError as error:
         say(f"{without}: its validation set is not there ({error})")
         return []
+    return spaced(pairs, count)
+
+
+def spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
+    """At most `count` of them, evenly spaced."""
     count = min(count, len(pairs))
     return [pairs[i * len(pairs) // count] for i in range(count)]
