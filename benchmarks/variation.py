@@ -13,7 +13,8 @@ import numpy as np
 
 from tfm.data.cleaning import clean
 from tfm.data.corpus import Pair
-from tfm.data.variation import capitals, open_ended, title, typed
+from tfm.data.usual_form import capitals, open_ended, title
+from tfm.data.variation import typed
 from tfm.engine import Translator
 from tfm.engine.evaluation.scores import score
 

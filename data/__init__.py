@@ -8,6 +8,7 @@ scripts              what Unicode says of text: where sentences and characters e
 sentences, words     long texts cut and joined; where words end; glossary has terms and their translations
 facts                what is usual in a corpus: repetition, numbers, text without letters
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
+usual_form           text in capitals, or without a last sign, as a model reads it
 encoding, store      all pairs to ids, kept in Arrow files
 batching             which pairs are trained on together; subword_dropout, variation: what an epoch shows otherwise
 audit, alignment     what is wrong with a corpus: `tfm data`

@@ -10,6 +10,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import regex
 
 from .cleaning import clean
 from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
@@ -33,6 +36,7 @@ USUAL_LIMIT, HIGHEST_LIMIT = 3, 6
 _WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
 _NUMBER = re.compile(r"\d{1,3}(?:['’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,٫]\d+)?|\d+(?:[.,:٫٬．，：]\d+)*")
+_OPEN, _TERMINAL = regex.compile(r"[\p{L}\p{M}\p{N}]$"), regex.compile(r"\p{Sentence_Terminal}")
 _GROUPS = re.compile(r"(\D)")
 _HAN = {str(value): signs for value, signs in enumerate(["〇零", "一", "二两兩", *"三四五六七八九十"])}
 """Small numbers as Chinese and Japanese may write them."""
@@ -43,6 +47,14 @@ FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
 """A side with fewer says too little."""
 CLEARLY = 1.5
 """Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
+
+
+WORDS_OF_A_TITLE = 3
+"""A text with fewer words is no title: it may be a name."""
+HARDLY_ANY = 0.001
+"""What a smaller share of the sources has is unusual."""
+
+Style = Literal["capitals", "title", "small letters"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,13 @@ class CorpusFacts:
     unchanged: int = 0  # of these, those with the same text as target
     numbered: int = 0  # sources with numbers
     same_numbers: int = 0  # of these, those whose targets have the same numbers
+    in_capitals: int = 0  # sources
+    same_capitals: int = 0  # of these, those whose targets are in capitals, or in a script that has none
+    titles: int = 0  # sources, see `style_of`
+    same_titles: int = 0  # of these, those whose targets are titles, or in a script without capitals
+    in_small_letters: int = SAMPLE  # sources; older models do not say how many
+    with_capital: int = 0  # sources that begin with one
+    last_sign: str = ""  # the usual sign at the end of a source, where hardly any ends without one
 
     @property
     def loops_are_faults(self) -> bool:
@@ -72,6 +91,22 @@ class CorpusFacts:
         """Whether other numbers in a translation are a fault: unless the corpus spells or changes them."""
         return self.numbered < MIN_PAIRS or self.same_numbers >= TEXT_SHARE * self.numbered
 
+    def keeps(self, style: Style) -> bool:
+        """Whether a translation has the style of its text: unless the corpus shows that it has not."""
+        in_capitals = style == "capitals"
+        there, same = (self.in_capitals, self.same_capitals) if in_capitals else (self.titles, self.same_titles)
+        return there < MIN_PAIRS or same >= CARRIED_SHARE * there
+
+    @property
+    def begins_with_capitals(self) -> bool:
+        """Whether sentences begin with a capital."""
+        return 0 < self.pairs <= 2 * self.with_capital
+
+    @property
+    def hardly_has_small_letters(self) -> bool:
+        """Whether a text without capitals is unusual."""
+        return self.in_small_letters <= HARDLY_ANY * self.pairs
+
     @property
     def remark(self) -> str:
         """Why a translation that repeats itself is searched for once more, or is not."""
@@ -83,6 +118,7 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
     """Counts what pairs are like. The letters of placeholders of these kinds do not count as letters."""
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
     numbered = [pair for pair in pairs if numbers(pair[0])]
+    styles = Counter((style, _is_in(tgt, style)) for src, tgt in pairs if (style := style_of(src)))
     return CorpusFacts(
         pairs=len(pairs),
         loops=sum(says_in_a_row(tgt, src) for src, tgt in pairs),
@@ -91,7 +127,44 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
         unchanged=sum(src == tgt for src, tgt in letterless),
         numbered=len(numbered),
         same_numbers=sum(not any(differences_in_numbers(*pair)) for pair in numbered),
+        in_capitals=styles["capitals", True] + styles["capitals", False],
+        same_capitals=styles["capitals", True],
+        titles=styles["title", True] + styles["title", False],
+        same_titles=styles["title", True],
+        in_small_letters=styles["small letters", True] + styles["small letters", False],
+        with_capital=sum(src[:1].isupper() for src, _ in pairs),
+        last_sign=_last_sign([src for src, _ in pairs]),
     )
+
+
+def style_of(text: str) -> Style | None:
+    """Whether a text is all in capitals or in small letters, or each of its words begins with a capital."""
+    words = [word for word in text.split() if word.lower() != word.upper()]
+    if not any(len(word) > 1 for word in words):
+        return None
+    if all(map(str.isupper, words)):
+        return "capitals"
+    if all(map(str.islower, words)):
+        return "small letters"
+    first = (next(character for character in word if character.lower() != character.upper()) for word in words)
+    return "title" if len(words) >= WORDS_OF_A_TITLE and all(not one.islower() for one in first) else None
+
+
+def is_open(text: str) -> bool:
+    """Whether a text ends with a letter or a digit."""
+    return bool(_OPEN.search(text))
+
+
+def _last_sign(texts: list[str]) -> str:
+    """The most frequent sign at the end, if hardly any text is open and most have this one."""
+    [(sign, times)] = Counter(text[-1:] for text in texts).most_common(1) or [("", 0)]
+    usual = 2 * times >= len(texts) and sum(map(is_open, texts)) <= HARDLY_ANY * len(texts)
+    return sign if usual and _TERMINAL.match(sign) else ""
+
+
+def _is_in(text: str, style: Style) -> bool:
+    """Whether a text is in a style of letters, or has no capitals that it could be in."""
+    return text.lower() == text.upper() or style_of(text) == style
 
 
 def _limit(times: list[int]) -> int:

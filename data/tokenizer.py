@@ -97,6 +97,12 @@ class Vocabulary:
         """The pieces of a text as strings; `▁` marks a space."""
         return self._processor.encode(escape(clean(text)), out_type=str)
 
+    def cost(self, text: str) -> tuple[int, int, float]:
+        """What a text takes: pieces of unknown characters, pieces in all, and of equally many the rarer ones."""
+        ids = self.encode(text)
+        unknown = sum(one == UNK_ID or self.is_byte(one) for one in ids)
+        return unknown, len(ids), -sum(map(self._processor.get_score, ids))
+
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids; control pieces vanish, unknown pieces become `⁇`."""
         return _unescape(self._processor.decode(list(ids))).strip(" ")

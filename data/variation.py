@@ -12,6 +12,7 @@ import regex
 from .scripts import graphemes
 from .store import Ids
 from .tokenizer import UNK_ID, Tokenizer
+from .usual_form import capitals, open_ended, title
 
 _KINDS = ("capitals", "title", "small", "typed", "open")
 _SHARES = (0.3, 0.25, 0.1, 0.2, 0.15)
@@ -19,9 +20,6 @@ _SHARES = (0.3, 0.25, 0.1, 0.2, 0.15)
 LETTERS_AN_ERROR = 25
 """There is one typing error in about so many letters."""
 
-_WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}'’])(?!\p{Georgian})\p{Ll}")
-_SMALL = regex.compile(r"(?!\p{Georgian})\p{Ll}")
-_LAST_SIGN = regex.compile(r"\s*\p{Sentence_Terminal}+$")
 _IN_A_WORD = regex.compile(r"(?<=\p{L}\p{M}*)\p{L}\p{M}*(?=\p{L})")
 """A letter that is neither the first nor the last of its word, with its marks."""
 
@@ -67,21 +65,6 @@ def varied(source: str, target: str, rng: np.random.Generator) -> tuple[str, str
             return typed(source, rng), target
         case _:
             return open_ended(source), open_ended(target)
-
-
-def capitals(text: str) -> str:
-    """A text in capitals: `STRASSE`. Georgian, which is not written so, stays."""
-    return _SMALL.sub(lambda found: found[0].upper(), text)
-
-
-def title(text: str) -> str:
-    """A text whose words begin with capitals."""
-    return _WORD_START.sub(lambda found: found[0].title(), text)
-
-
-def open_ended(text: str) -> str:
-    """A text without the sign that ends its sentence, if there is more in it than that."""
-    return _LAST_SIGN.sub("", text) or text
 
 
 def typed(text: str, rng: np.random.Generator) -> str:

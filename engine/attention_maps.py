@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..data.cleaning import clean
 from ..data.tokenizer import BOS_ID, EOS_ID
+from ..data.usual_form import in_usual_form
 from ..seq2seq.model.attention import attention_maps
 from ..seq2seq.model.encoder_decoder import Transformer
 from .translator import Translation, Translator
@@ -32,7 +33,7 @@ def attention_map(translator: Translator, text: str, translation: Translation) -
     """The attention of a text's translation, by the plain model; None for a blank text and one that had to be split."""
     model, tokenizer = translator.model, translator.tokenizer
     masked = tokenizer.mask(clean(text))
-    ids = tokenizer.src.encode(masked.text)
+    ids = tokenizer.src.encode(in_usual_form(masked.text, tokenizer.src, translator.facts)[0])
     if translation.ids is None or not ids:
         return None
     src = torch.tensor([[*ids, EOS_ID]], device=translator.device)  # (1, S)

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,7 @@ class Job:
         parts: What is searched for; none in a blank text, nor in one without letters where the corpus keeps it.
         looped, repaired: See `Translation`.
         calibration: What projects its quality, if there is one for this search.
+        restore: What gives an output the form of the text: puts it in capitals, say. See `data.usual_form`.
     """
 
     text: str
@@ -132,6 +133,7 @@ class Job:
     looped: bool = False
     repaired: bool = False
     calibration: "Calibration | None" = None
+    restore: Callable[[str], str] = str
 
     def translation(self) -> Translation:
         """The translation, when all parts have been searched for."""
@@ -145,7 +147,7 @@ class Job:
         )
         best, source = alternatives[0], self.masked.unmask(self.masked.text)
         different = differences(source, best.text, self.tokenizer.placeholders.expected)
-        unknown, share = self.tokenizer.unknown(self.masked.text)
+        unknown, share = self.tokenizer.unknown(" ".join(part.text for part in self.parts))
         whole = replace(
             best,
             alternatives=alternatives,
@@ -153,7 +155,7 @@ class Job:
             added=different.added,
             glued=different.glued,
             numbers=self.numbers(source, best.text),
-            missed=_missed([term for part in self.parts for term in part.terms], best.text),
+            missed=_missed([term for part in self.parts for term in part.terms], self._written),
             unknown=unknown,
             unknown_share=share,
             looped=self.looped,
@@ -162,6 +164,11 @@ class Job:
         )
         signs = self._signs(whole, source)
         return replace(whole, signs=signs, projected=self.calibration and self.calibration.project(signs))
+
+    @property
+    def _written(self) -> str:
+        """What the model wrote, before it is put in capitals where the source is."""
+        return self.masked.unmask(_joined([part.output for part in self.parts]))
 
     def _signs(self, found: Translation, source: str) -> tuple[float, ...]:
         """See `SIGNS`."""
@@ -189,7 +196,7 @@ class Job:
         vocabulary, unmask = self.tokenizer.tgt, self.masked.unmask
         texts = [clean(vocabulary.decode(one.ids)) for one in hypotheses]
         return Translation(
-            text=unmask(_joined(texts)),
+            text=unmask(self.restore(_joined(texts))),
             score=sum(one.score for one in hypotheses),
             log_prob=sum(one.log_prob for one in hypotheses),
             tokens=tuple(unmask(vocabulary.piece(token)) for one in hypotheses for token in one.ids),
@@ -203,7 +210,7 @@ class Part:
 
     Attributes:
         key: The number of its line and its own: what a sample depends on.
-        text: The source, with symbols for its placeholders.
+        text: The source as the model reads it: in its usual form, with symbols for its placeholders.
         prefix: The pieces that the output begins with.
         max_length: Most pieces of the output, eos included.
         terms: The translations of a glossary's terms in it.

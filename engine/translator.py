@@ -19,6 +19,7 @@ from ..data.cleaning import check_texts, clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.placeholders import SYMBOLS, has_words
 from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
+from ..data.usual_form import in_usual_form
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
@@ -235,16 +236,19 @@ class Translator(FromRun):
         job = Job(text, self.tokenizer.mask(cleaned), self.tokenizer, self.facts)
         if not self._takes_search(cleaned):
             return job
-        pieces, cut = [job.masked.text], False
-        if len(encode(job.masked.text)) > self._max_source:
+        read = job.masked.text
+        if not prefix:
+            read, job.restore = in_usual_form(read, self.tokenizer.src, self.facts)
+        pieces, cut = [read], False
+        if len(encode(read)) > self._max_source:
             from ..data.sentences import split_text  # most texts are short
 
-            pieces, cut = split_text(job.masked.text, lambda part: len(encode(part)), self._max_source)
+            pieces, cut = split_text(read, lambda part: len(encode(part)), self._max_source)
         if cut:
             self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
         for number, piece in enumerate(pieces):
             ids, start = encode(piece), [] if number else prefix
-            terms = glossary.wanted(piece) if glossary else []
+            terms = glossary.wanted(job.restore(piece)) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
 

@@ -335,6 +335,72 @@ function joinTexts(texts) {
   }, "");
 }
 
+// --- text: the usual form ---
+
+const USUAL_WORD = /[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’]*/gu;
+const SMALL_WORD_START = /(?<![\p{L}\p{M}\p{N}'’])(?!\p{Script=Georgian})\p{Ll}/gu;
+const ALSO = [["SS", "ß"], ["I", "ı"]];
+const WORDS_OF_A_TITLE = 3;
+const isCased = (text) => text.toLowerCase() !== text.toUpperCase();
+const isUpper = (text) => /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
+const isLower = (text) => /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
+const isOpen = (text) => /[\p{L}\p{M}\p{N}]$/u.test(text);
+const asItIs = (text) => text;
+const openEnded = (text) => text.replace(/\s*\p{Sentence_Terminal}+$/u, "") || text;
+const titled = (text) => text.replace(SMALL_WORD_START, (one) => one.toUpperCase());
+const capitals = (text) =>
+  (text.includes("ı") ? text.replaceAll("i", "İ") : text).replace(/(?!\p{Script=Georgian})\p{Ll}/gu, (one) => one.toUpperCase());
+
+/** Whether a text is in "capitals", a "title" or in "small letters"; else null. */
+function styleOf(text) {
+  const words = text.split(" ").filter(isCased);
+  if (!words.some((word) => [...word].length > 1)) return null;
+  if (words.every(isUpper)) return "capitals";
+  if (words.every(isLower)) return "small letters";
+  return words.length >= WORDS_OF_A_TITLE && words.every((word) => !isLower([...word].find(isCased))) ? "title" : null;
+}
+
+/** A masked text as a model reads it, and what gives its output the form of the text. */
+function inUsualForm(text, vocabulary, facts) {
+  const [read, restore] = inUsualLetters(text, vocabulary, facts);
+  return facts.last_sign && isOpen(text) ? [read + facts.last_sign, (output) => openEnded(restore(output))] : [read, restore];
+}
+
+function inUsualLetters(text, vocabulary, facts) {
+  const style = styleOf(text);
+  if (style === null || (style === "small letters" && !facts.hardly_has_small_letters)) return [text, asItIs];
+  const first = facts.begins_with_capitals ? firstWords(text) : new Set();
+  const usual = text.replace(USUAL_WORD, (word, at) => usualWord(word, vocabulary, first.has(at)));
+  const words = text.match(USUAL_WORD) ?? [], after = usual.match(USUAL_WORD) ?? [];
+  const changed = words.filter((word, i) => i < after.length && word !== after[i]).length;
+  if (!changed || (style === "title" && 2 * changed < words.length - 1)) return [text, asItIs];
+  return [usual, (facts.kept_styles.includes(style) && { capitals, title: titled }[style]) || asItIs];
+}
+
+/** Where the sentences of a text begin. */
+function firstWords(text) {
+  const found = new Set();
+  let begin = 0;
+  for (const sentence of sentencesOf(text)) {
+    const at = sentence.search(USUAL_WORD);
+    if (at >= 0) found.add(begin + at);
+    begin += sentence.length;
+  }
+  return found;
+}
+
+/** The spelling of a word that its vocabulary has in the fewest pieces; of several such ones the most frequent. */
+function usualWord(word, vocabulary, beginsSentence) {
+  const compared = (one, other) => one.map((value, i) => value - other[i]).find((difference) => difference) ?? 0;
+  const cheapest = (choices) => choices.reduce((best, one) => (compared(vocabulary.cost(one), vocabulary.cost(best)) < 0 ? one : best));
+  const also = ALSO.filter(([from, to]) => word.includes(from) && vocabulary.characters.has(to));
+  const spellings = [word, ...also.map(([from, to]) => word.replaceAll(from, to))];
+  const small = cheapest(spellings.map((one) => one.replaceAll("İ", "i").toLowerCase()));
+  const [initial] = small, capital = initial.toUpperCase() + small.slice(initial.length);
+  const choices = [small, capital, word, word.toUpperCase()].filter((one) => !beginsSentence || one !== small);
+  return choices.length ? cheapest(choices) : small;
+}
+
 // --- text: repetition and numbers ---
 
 const REPEATED = [/(.{1,3}?)\1{2,}/gsu, /(.{4,100}?)\1{2,}/gsu];
@@ -495,6 +561,12 @@ class Vocabulary {
     return ids;
   }
 
+  /** What a text takes: pieces of unknown characters, pieces in all, and of equally many the rarer ones. */
+  cost(text) {
+    const ids = this.encode(text);
+    return [ids.filter((id) => id === UNK || this.types[id] === BYTE).length, ids.length, -ids.reduce((sum, id) => sum + this.scores[id], 0)];
+  }
+
   /** The pieces of a text in which spaces are marks: [string, id] each. */
   cut(text) {
     if (this.kind === 1) return this.likeliestPieces(text);
@@ -605,12 +677,16 @@ class Vocabulary {
     return (this.knownTexts ??= new Set(inText.map((piece) => unescaped(piece.replace(/^\u2581/, "")))));
   }
 
+  /** All that are in pieces of text. */
+  get characters() {
+    return (this.knownCharacters ??= new Set([...this.texts].flatMap((one) => [...one])));
+  }
+
   /** What of a cleaned, masked source is not known, each once, and the share of the characters that it is. */
   unknown(text) {
     const isWord = this.kind === 3;
-    this.knownCharacters ??= new Set([...this.texts].flatMap((one) => [...one]));
     const units = isWord ? text.split(" ").filter(Boolean) : [...text.replaceAll(" ", "")];
-    const known = isWord ? this.texts : this.knownCharacters;
+    const known = isWord ? this.texts : this.characters;
     const missing = units.filter((unit) => !known.has(unit) && !SYMBOLS.includes(unit));
     const length = (all) => all.reduce((sum, unit) => sum + [...unit].length, 0);
     return { unknown: [...new Set(missing)], share: length(missing) / Math.max(length(units), 1) };
@@ -1596,7 +1672,9 @@ class Translator extends Machine {
     const job = { masked, parts: [], repaired: false, looped: false, cut: false };
     if (!this.takesSearch(cleaned)) return this.result(job, cleaned ? printable(text) : "");
     const options = this.searchOptions(settings);
-    for (const piece of this.partsOf(masked.text, job)) {
+    const [read, restore] = settings.prefix ? [masked.text, asItIs] : inUsualForm(masked.text, this.src, header.facts);
+    job.restore = restore;
+    for (const piece of this.partsOf(read, job)) {
       const ids = this.src.encode(piece), prefix = job.parts.length ? [] : this.tgt.encode(settings.prefix ?? "");
       const part = { text: piece, ids, prefix, phrases: [] };
       job.parts.push(part);
@@ -1606,7 +1684,7 @@ class Translator extends Machine {
       for (const part of job.parts) await this.restorePlaceholders(job, part, options);
       if (header.facts.loops_are_faults) for (const part of job.parts) await this.breakLoop(job, part, options);
     }
-    return this.result(job, joinTexts(job.parts.map((part) => this.outputOf(part))));
+    return this.result(job, restore(joinTexts(job.parts.map((part) => this.outputOf(part)))));
   }
 
   takesSearch(cleaned) {
@@ -1686,7 +1764,7 @@ class Translator extends Machine {
     const { masked } = job, unmask = (one) => masked.unmask(one, this.letter);
     const sum = (values) => values.reduce((total, one) => total + one, 0);
     const best = job.parts.map((part) => part.found[0]), logProb = sum(best.map((one) => one.logProb));
-    const { unknown, share } = this.src.unknown(masked.text), output = job.parts.length ? unmask(text) : text;
+    const { unknown, share } = this.src.unknown(job.parts.map((part) => part.text).join(" ")), output = job.parts.length ? unmask(text) : text;
     const source = masked.unmask(masked.text, this.letter), { expected } = this.header;
     return {
       text: output,
@@ -1699,7 +1777,7 @@ class Translator extends Machine {
         probabilities: part.found[0].gains.map(Math.exp),
         sourceIds: part.ids,
         ids: part.found[0].ids,
-        others: part.found.slice(1, 5).map((one) => ({ text: unmask(clean(this.tgt.decode(one.ids))), score: one.score })),
+        others: part.found.slice(1, 5).map((one) => ({ text: unmask(job.restore(clean(this.tgt.decode(one.ids)))), score: one.score })),
       })),
       lost: job.parts.length ? surplus(counter(placeholders(source, expected)), counter(placeholders(output, expected))) : [],
       unknown: job.parts.length ? unknown : [],
@@ -1883,7 +1961,7 @@ function inNode() {
 
 if (typeof module === "object" && module.exports) {
   module.exports = {
-    Embedder, Multiplier, bytesOfBase85, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, isBetweenWords,
+    Embedder, Multiplier, bytesOfBase85, Generator, Masked, Session, Transformer, Translator, Vocabulary, clean, cutSentence, drawn, erf, hasWords, inUsualForm, isBetweenWords,
     isLoop, joinTexts, linear, lostNumbers, placeholders, restricted, sentencesOf, splitText, unpacked, REGEX_WORD, WORD,
   };
   if (require.main === module) inNode();

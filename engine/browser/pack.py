@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import Any, get_args
 
 import regex
 from torch import Tensor
 
+from ...data.facts import CorpusFacts, Style
 from ...data.placeholders import KINDS, SYMBOLS
 from ...data.scripts import UNSPACED
 from ...data.tokenizer import Tokenizer
@@ -90,25 +91,33 @@ def _placed(matrix: Stored, parameter: Tensor, parts: _Parts) -> dict[str, Any]:
 
 def _about(description: ModelDescription, tokenizer: Tokenizer) -> dict[str, Any]:
     """What the model is, and the rules of its corpus."""
-    facts = description.corpus_facts()
     return {
         "format": FORMAT_VERSION,
         "tfm_version": metadata.version("tfm"),
         "purpose": description.purpose,
         "config": asdict(description.model_config()),
         "decoding": asdict(description.decoding_config()),
-        "facts": {
-            "loops_are_faults": facts.loops_are_faults,
-            "limit": facts.limit,
-            "keeps_letterless": facts.keeps_letterless,
-            "keeps_numbers": facts.keeps_numbers,
-        },
+        "facts": facts_of(description.corpus_facts()),
         "loop_size": loop_size(tokenizer),
         "margin": MARGIN,
         "constrained": {"max_rows": MAX_ROWS, "rows_of_a_bank": ROWS_OF_A_BANK, "most_penalty": MOST_PENALTY},
         "carried": _in_order(tokenizer.carried),
         "expected": _in_order(tokenizer.placeholders.expected),
         "forbidden": tokenizer.tgt.forbidden_ids(),
+    }
+
+
+def facts_of(facts: CorpusFacts) -> dict[str, Any]:
+    """What the engine is told of a corpus."""
+    return {
+        "loops_are_faults": facts.loops_are_faults,
+        "limit": facts.limit,
+        "keeps_letterless": facts.keeps_letterless,
+        "keeps_numbers": facts.keeps_numbers,
+        "kept_styles": [style for style in get_args(Style) if facts.keeps(style)],
+        "hardly_has_small_letters": facts.hardly_has_small_letters,
+        "begins_with_capitals": facts.begins_with_capitals,
+        "last_sign": facts.last_sign,
     }
 
 

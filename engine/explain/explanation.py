@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from ...data.cleaning import clean
+from ...data.facts import CorpusFacts
 from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from ...data.usual_form import in_usual_form
 from ...seq2seq.decoding.beam import Beam, build_search
 from ...seq2seq.decoding.fast import arrange, begin
 from ...seq2seq.decoding.greedy import Greedy
@@ -138,7 +140,8 @@ def explain(
         DataError: The text is blank, or longer than the model reads.
     """
     begins = loaded.description.purpose == "language model"
-    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, begins=begins)
+    facts = loaded.description.corpus_facts() if loaded.description.purpose == "translator" else None
+    reading = Reading(loaded.tokenizer, text, loaded.model.config.max_seq_len, facts, begins=begins)
     if isinstance(loaded.model, EncoderOnly):
         if with_checkpoints:
             raise UsageError(f"{run} is a sentence encoder, which writes nothing to compare; leave --checkpoints out")
@@ -172,17 +175,21 @@ def explain(
 
 
 class Reading:
-    """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces.
+    """A text as a model reads it: cleaned, with symbols for its placeholders, in pieces; a translator's in the usual
+    form of its corpus, of which `facts` tell.
 
     Where it `begins` a text, it is a part of the target, and there is no source.
     """
 
-    def __init__(self, tokenizer: Tokenizer, text: str, max_seq_len: int, *, begins: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, text: str, max_seq_len: int, facts: CorpusFacts | None, *, begins: bool
+    ) -> None:
         self.tokenizer, self.text, self.begins = tokenizer, clean(text), begins
         self._masked: Masked = Masked(self.text, {}) if begins else tokenizer.mask(self.text)
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
-        self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(self._masked.text)
+        read = in_usual_form(self._masked.text, tokenizer.src, facts)[0] if facts else self._masked.text
+        self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(read)
         if len(self.ids) >= max_seq_len:
             raise DataError(
                 f"the text has {len(self.ids)} pieces, but this model reads at most {max_seq_len - 1}; give a shorter"

@@ -122,7 +122,8 @@ class Explainer {
     const cleaned = clean(text), { machine } = this, longest = this.model.config.max_seq_len;
     const masked = new Masked(cleaned, this.begins ? [] : machine.header.carried);
     if (!masked.text) throw new Error("there is nothing to explain: the text is blank");
-    const ids = this.vocabulary.encode(masked.text);
+    const isTranslated = machine.header.purpose === "translator";
+    const ids = this.vocabulary.encode(isTranslated ? inUsualForm(masked.text, this.vocabulary, machine.header.facts)[0] : masked.text);
     if (ids.length >= longest) throw new Error(`the text has ${ids.length} pieces, but this model reads at most ${longest - 1}`);
     if (this.begins && ids.includes(UNK)) throw new Error("the text has a character or a word that is not in the vocabulary");
     const src = this.begins ? [] : [...ids, EOS], prefix = this.begins ? ids : [];

@@ -74,7 +74,8 @@ def verdict(
     lines = [_quality(best)]
     step = progress.step
     if not progress.stopped_early and (limit is None or step < limit):
-        return [*lines, "training has not come to its end; this goes on:", f"next: tfm train --run {run.quoted}"]
+        lines.append("training has not come to its end; unless it is under way, this goes on:")
+        return [*lines, f"next: tfm train --run {run.quoted}"]
     commands = _Commands(run, settings, COMMANDS[purpose], fine_tuned=found[0]["step"] == 0)
     lowest, last, dropout = min(found, key=lambda record: record["loss"]), found[-1], settings.model.dropout
     if last["loss"] > (1 + OVERFITTED) * lowest["loss"]:

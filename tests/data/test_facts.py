@@ -37,7 +37,7 @@ def test_a_line_without_letters_is_its_own_translation_unless_the_corpus_shows_o
     assert look_at([kept] * 18 + [changed] * 2, KINDS).keeps_letterless
     assert not look_at([kept] * 17 + [changed] * 3, KINDS).keeps_letterless
     assert look_at([changed] * 19, KINDS).keeps_letterless, "too few to show it"
-    assert look_at([("", "a text")] * 30, KINDS) == CorpusFacts(pairs=30)
+    assert look_at([("", "a text")] * 30, KINDS) == CorpusFacts(pairs=30, in_small_letters=0)
     assert look_at([("%s", "%s")] * 30, {"tag"}).letterless == 0
 
 

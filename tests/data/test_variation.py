@@ -11,7 +11,8 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.corpus import Pair
 from tfm.data.placeholders import SYMBOLS
 from tfm.data.tokenizer import Tokenizer
-from tfm.data.variation import LETTERS_AN_ERROR, Variation, capitals, open_ended, title, typed, varied
+from tfm.data.usual_form import capitals, open_ended, title
+from tfm.data.variation import LETTERS_AN_ERROR, Variation, typed, varied
 from tfm.data.vocabulary_training import build_tokenizer
 
 TEXTS = st.one_of(st.sampled_from([clean(paragraph(name)) for name in PARAGRAPHS]), st.text(max_size=60).map(clean))
@@ -19,14 +20,6 @@ TEXTS = st.one_of(st.sampled_from([clean(paragraph(name)) for name in PARAGRAPHS
 
 def rng(seed: int = 1) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed, 0]))
-
-
-def test_capitals_titles_and_open_ends() -> None:
-    assert capitals("Straße 5, l'été: ვინ \ufdd1") == "STRASSE 5, L'ÉTÉ: ვინ \ufdd1"
-    assert title("the cat's l'eau — école 3rd ვინ") == "The Cat's L'eau — École 3rd ვინ"
-    assert [open_ended(text) for text in ("Ja.", "Was?!", "यह है।", "はい。", "3.5", "...", "(so.)")] == [
-        *("Ja", "Was", "यह है", "はい", "3.5", "...", "(so.)")
-    ]
 
 
 @given(TEXTS, st.integers(0, 2**63 - 1))

@@ -17,8 +17,10 @@ from tfm import engine
 from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
+from tfm.data.glossary import Glossary
 from tfm.data.sentences import split_text
 from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from tfm.data.usual_form import capitals, in_usual_form, open_ended, title
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
 from tfm.engine import translator as translator_module
@@ -553,3 +555,31 @@ def test_a_long_text_has_the_signs_of_all_its_parts(translator: Translator) -> N
     assert found.signs[SIGNS.index("source_letters_per_piece")] == pytest.approx(
         len(" ".join(sentences)) / (len(translator.tokenizer.src.encode(" ".join(sentences))) + 1), rel=0.1
     )
+
+
+def test_a_text_in_capitals_is_read_in_small_letters_and_its_translation_is_in_capitals(translator: Translator) -> None:
+    shouts = ["THE CAT SEES THE HOUSE.", "MY SISTER LIKES TWO APPLES. THE DOG SEES A CHILD.", "A RED BALL."]
+    plain = [in_usual_form(text, translator.tokenizer.src, translator.facts)[0] for text in shouts]
+    for search in SEARCHES:
+        usual, shouted = (translator.translate(of, search=search) for of in (plain, shouts))
+        for one, other in zip(usual, shouted, strict=True):
+            assert [each.text for each in other.alternatives] == [capitals(each.text) for each in one.alternatives]
+            assert (other.ids, other.score, other.unknown, other.tokens) == (one.ids, one.score, (), one.tokens)
+    titles = translator.translate([title(text) for text in plain[:2]])
+    assert [one.text for one in titles] == [title(one.text) for one in translator.translate(plain[:2])]
+
+
+def test_a_text_in_capitals_keeps_its_terms_and_a_given_beginning(translator: Translator) -> None:
+    glossary = Glossary([("dog", "Zelt")])
+    plain, shouted = (translator.translate([text], glossary=glossary)[0] for text in ("a dog", "A DOG"))
+    assert (plain.missed, plain.constrained) == (shouted.missed, shouted.constrained) == ((), True)
+    assert shouted.text == plain.text.upper() and "ZELT" in shouted.text
+    begun = translator.translate(["THE CAT SEES THE HOUSE."], prefixes="ein Hund")[0]
+    assert begun.text.startswith("ein Hund")
+
+
+def test_a_text_without_a_last_sign_is_read_with_one(model: Transformer, tokenizer: Tokenizer) -> None:
+    facts = CorpusFacts(pairs=1_000, last_sign=".")
+    translator = Translator(model, tokenizer, facts=facts)
+    whole, open_ = translator.translate(["the cat sees the house.", "the cat sees the house"])
+    assert open_.ids == whole.ids and open_.text == open_ended(whole.text)

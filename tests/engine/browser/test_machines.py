@@ -68,10 +68,11 @@ def differences(translator: Any, engine: Engine, texts: list[str], **settings: A
 )
 def test_translations_and_their_repairs(both: Any, marked_tokenizer: Tokenizer, steps: int, architecture: str) -> None:
     pairs = marked_pairs()
-    facts = CorpusFacts(pairs=1000, loops=0, letterless=0)
+    facts = CorpusFacts(pairs=1000, loops=0, letterless=0, last_sign=".")
     translator, engine = both(made(marked_tokenizer, pairs, steps=steps, facts=facts, architecture=architecture))
     texts = [src for src, _ in pairs[:60]]
     texts += ["", "  ", "123 %s", "<b> . </b>", "\x00 12", "cat ☃ sees", "cat sees dog. " * 14, "日本語 " * 30]
+    texts += [pairs[0][0].upper(), "CAT SEES DOG", "Cat Sees Dog. The Dog Likes Cat %s", "cat sees dog"]
     texts += ["%s" * 20, "<b>cat</b> sees", "&amp;dog {name}{name} likes"]
     repaired = translator.translate(texts, beam_size=1)
     assert any(one.repaired for one in repaired) or steps == 12

@@ -1,9 +1,11 @@
 """engine.js, text: cleaning, placeholders, sentences, repetition and numbers are those of Python."""
 
+import base64
 import random
 import re
 import sys
 import unicodedata
+from typing import get_args
 
 import pytest
 import regex
@@ -12,11 +14,15 @@ from helpers.odd_text import INVISIBLE, PLACEHOLDERS, SPACES, odd_line
 from helpers.paragraphs import PARAGRAPHS, paragraph
 
 from tfm.data.cleaning import clean
-from tfm.data.facts import differences_in_numbers, is_loop
+from tfm.data.config import TokenizerConfig, VocabularyType
+from tfm.data.facts import CorpusFacts, differences_in_numbers, is_loop
 from tfm.data.placeholders import KINDS, has_words, mask, placeholders
 from tfm.data.scripts import NUMBERED, TITLES, sentences
 from tfm.data.sentences import join_texts, split_text
-from tfm.engine.browser.pack import characters
+from tfm.data.toy import toy_pairs
+from tfm.data.usual_form import in_usual_form, title
+from tfm.data.vocabulary_training import build_tokenizer
+from tfm.engine.browser.pack import characters, facts_of
 
 pytestmark = needs_node
 HOSTILE = 10_000
@@ -270,3 +276,32 @@ def test_repetition_and_numbers() -> None:
     for (src, tgt), (loops, lost) in zip(pairs, found, strict=True):
         assert loops == is_loop(src, tgt, 3), (src, tgt)
         assert len(lost) == len(differences_in_numbers(src, tgt)[0]), (src, tgt, lost)
+
+
+USUAL = """
+  const vocabulary = new engine.Vocabulary(Buffer.from(data.model, "base64"));
+  return data.lines.map((line) => {
+    const [read, restore] = engine.inUsualForm(line, vocabulary, data.facts);
+    return [read, ...data.outputs.map(restore)];
+  });"""
+
+
+@pytest.mark.parametrize("type_", get_args(VocabularyType))
+@pytest.mark.parametrize(
+    "facts",
+    [
+        CorpusFacts(pairs=1_000, in_small_letters=0, with_capital=900, last_sign="."),
+        CorpusFacts(pairs=1_000, in_capitals=90, titles=90),
+    ],
+)
+def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFacts) -> None:
+    corpus = [clean(paragraph(name)) for name in PARAGRAPHS] + [f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)]
+    tokenizer = build_tokenizer([(line, line) for line in corpus], TokenizerConfig(vocab_size=1_200, type=type_))
+    words = ["I", "don't", "Straße", "ısı", "İyi", "ΣΑΣ", "ǆ", "ვინ", "Ვ", "ª", "Ⅷ", "ⅷ", "3rd", "-", "«", ". ", "\ufdd1"]
+    lines = corpus + mixed([*words, *words, " ", " ", *"the old woman Gives".split()], 16, 600, longest=12)
+    lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
+    outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
+    data = {"model": base64.b64encode(tokenizer.src.model).decode(), "lines": lines, "facts": facts_of(facts)}
+    for line, one in zip(lines, javascript(USUAL, data | {"outputs": outputs}), strict=True):
+        read, restore = in_usual_form(line, tokenizer.src, facts)
+        assert one == [read, *map(restore, outputs)], line

@@ -100,7 +100,7 @@ def test_patience_knows_whether_it_was_used_up(said: Said) -> None:
 @pytest.mark.parametrize("limit", [None, 900])
 def test_a_run_under_way_goes_on(said: Said, limit: int | None) -> None:
     assert said(validations([4.0, 3.0]), limit=limit)[1:] == [
-        "training has not come to its end; this goes on:",
+        "training has not come to its end; unless it is under way, this goes on:",
         "next: tfm train --run 'my run'",
     ]
 
