@@ -1,6 +1,7 @@
 """The usual form of a text: how it is read, and that what comes of it has the form of the text again."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from helpers.paragraphs import PARAGRAPHS, paragraph
@@ -16,7 +17,8 @@ from tfm.data.vocabulary_training import build_tokenizer
 
 TEXTS = st.one_of(st.sampled_from([clean(paragraph(name)) for name in PARAGRAPHS]), st.text(max_size=60).map(clean))
 NAMES, VERBS, PLACES = ("Tom", "Anna", "NATO", "I"), ("like", "visit", "don't see"), ("Paris", "the house", "a street")
-WORDS = "he she old new green small every some father mother river bridge market garden window morning evening".split()
+WORDS = ("he", "she", "old", "new", "green", "every", "some", "father", "mother", "river", "bridge", "market", "window")
+Change = Callable[[str], str]
 FACTS = CorpusFacts(pairs=1_000, in_small_letters=0, with_capital=990, last_sign=".")
 
 
@@ -58,8 +60,9 @@ def test_styles() -> None:
 
 
 @pytest.mark.parametrize("change", [capitals, title, str.lower])
-def test_each_word_is_spelt_as_the_vocabulary_has_it(sentences: list[str], vocabulary: Vocabulary, change: object) -> None:
-    assert callable(change)
+def test_each_word_is_spelt_as_the_vocabulary_has_it(
+    sentences: list[str], vocabulary: Vocabulary, change: Callable[[str], str]
+) -> None:
     for text in sentences[:100]:
         read, restore = in_usual_form(change(text), vocabulary, FACTS)
         assert read == text
@@ -107,7 +110,9 @@ def test_what_the_training_pairs_show() -> None:
     named, plain = ("The Old Man", "Der Alte Mann"), ("The Old Man", "El hombre viejo")
     assert look_at([named] * 30, ()).keeps("title") and not look_at([plain] * 30, ()).keeps("title")
     ends, open_ = ("He is here.", "Er ist da."), ("He is", "Er ist")
-    assert look_at([ends] * 999 + [open_], ()).last_sign == "." and not look_at([ends] * 998 + [open_] * 2, ()).last_sign
+    assert (
+        look_at([ends] * 999 + [open_], ()).last_sign == "." and not look_at([ends] * 998 + [open_] * 2, ()).last_sign
+    )
     assert look_at([("यह है।", "Yes.")] * 9, ()).last_sign == "।" and not look_at([("(so)", "(ja)")] * 9, ()).last_sign
     small = ("he is", "er ist")
     assert look_at([ends] * 999 + [small], ()).hardly_has_small_letters
@@ -129,8 +134,9 @@ def test_a_text_without_a_sign_is_read_with_one(vocabulary: Vocabulary) -> None:
 
 
 @given(TEXTS, st.sampled_from([capitals, title, str.lower]))
-def test_nothing_but_letters_and_the_last_sign_changes(vocabulary: Vocabulary, text: str, change: object) -> None:
-    assert callable(change)
+def test_nothing_but_letters_and_the_last_sign_changes(
+    vocabulary: Vocabulary, text: str, change: Callable[[str], str]
+) -> None:
     changed = change(text)
     read, _ = in_usual_form(changed, vocabulary, FACTS)
     signs, before = ([one for one in of if not one.isalpha()] for of in (read, changed))

@@ -295,10 +295,30 @@ USUAL = """
     ],
 )
 def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFacts) -> None:
-    corpus = [clean(paragraph(name)) for name in PARAGRAPHS] + [f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)]
+    corpus = [clean(paragraph(name)) for name in PARAGRAPHS] + [
+        f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)
+    ]
     tokenizer = build_tokenizer([(line, line) for line in corpus], TokenizerConfig(vocab_size=1_200, type=type_))
-    words = ["I", "don't", "Straße", "ısı", "İyi", "ΣΑΣ", "ǆ", "ვინ", "Ვ", "ª", "Ⅷ", "ⅷ", "3rd", "-", "«", ". ", "\ufdd1"]
-    lines = corpus + mixed([*words, *words, " ", " ", *"the old woman Gives".split()], 16, 600, longest=12)
+    words = [
+        "I",
+        "don't",
+        "Straße",
+        "ısı",
+        "İyi",
+        "ΣΑΣ",
+        "ǆ",
+        "ვინ",
+        "Ვ",
+        "ª",
+        "Ⅷ",
+        "ⅷ",
+        "3rd",
+        "-",
+        "«",
+        ". ",
+        "\ufdd1",
+    ]
+    lines = corpus + mixed([*words, *words, " ", " ", *["the", "old", "woman", "Gives"]], 16, 600, longest=12)
     lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
     outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
     data = {"model": base64.b64encode(tokenizer.src.model).decode(), "lines": lines, "facts": facts_of(facts)}
