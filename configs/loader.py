@@ -229,9 +229,16 @@ def _line_numbers(text: str) -> dict[tuple[str, ...], int]:
     return lines
 
 
+RETIRED = {("training", "variation"): 0.0}
+"""Settings that were taken out, with the value at which they did nothing: files of earlier versions may have them."""
+
+
 def _validate(tree: Tree, name: str, lines: dict[tuple[str, ...], int]) -> RunConfig:
     from pydantic import ValidationError
 
+    for (section, key), value in RETIRED.items():
+        if isinstance(tree.get(section), dict) and tree[section].get(key) == value:
+            tree = tree | {section: {one: kept for one, kept in tree[section].items() if one != key}}
     try:
         return _strictly(tree)
     except ValidationError as error:

@@ -10,7 +10,7 @@ facts                what is usual in a corpus: repetition, numbers, text withou
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
 usual_form           text in capitals, or without a last sign, as a model reads it
 encoding, store      all pairs to ids, kept in Arrow files
-batching             which pairs are trained on together; subword_dropout, variation: what an epoch shows otherwise
+batching             which pairs are trained on together; subword_dropout
 audit, alignment     what is wrong with a corpus: `tfm data`
 size                 how large a corpus is, for the recipe
 toy/                 the built-in language

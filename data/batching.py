@@ -15,7 +15,6 @@ from .tokenizer import BOS_ID, EOS_ID
 
 if TYPE_CHECKING:
     from .subword_dropout import SubwordDropout
-    from .variation import Variation
 
 RowNumbers = npt.NDArray[np.uint32]
 Row = tuple[list[int], list[int]]
@@ -117,8 +116,7 @@ class BatchSource:
     """The endless sequence of training batches of a run.
 
     The seed decides their order and what subword dropout divides, which comes after planning: a batch can exceed its
-    budget by so much. Pairs that a variation changes are planned as they are changed. A `group` is the batches of one
-    update.
+    budget by so much. A `group` is the batches of one update.
     """
 
     def __init__(
@@ -129,42 +127,22 @@ class BatchSource:
         seed: int,
         group: int = 1,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
-        variation: "Variation | None" = None,
     ) -> None:
-        self._store, self._subword_dropout, self._variation = store, subword_dropout, variation
+        self._store, self._subword_dropout = store, subword_dropout
         self._max_tokens, self._seed, self._group = max_tokens, seed, group
         self._epoch = -1
         self._plan: list[RowNumbers] = []
-        self._changed: npt.NDArray[np.bool_] | None = None
 
     def plan(self, epoch: int) -> list[RowNumbers]:
         """The row numbers of each batch of an epoch."""
         if epoch != self._epoch:
             self._plan = []  # frees the old plan first: two together would need twice the memory
-            lengths = self._lengths(epoch)
+            lengths = self._store.src_lengths, self._store.tgt_lengths
             self._plan = plan_epoch(
                 *lengths, max_tokens=self._max_tokens, seed=self._seed, epoch=epoch, group=self._group
             )
             self._epoch = epoch
         return self._plan
-
-    def _lengths(self, epoch: int) -> tuple[Ids, Ids]:
-        """Pieces of each row as an epoch shows it."""
-        lengths = self._store.src_lengths, self._store.tgt_lengths
-        if self._variation is None:
-            return lengths
-        self._changed = self._variation.chosen(len(self._store), epoch)
-        src, tgt = lengths[0].copy(), lengths[1].copy()
-        for row in np.flatnonzero(self._changed).tolist():
-            src[row], tgt[row] = map(len, self._pair(epoch, row))
-        return src, tgt
-
-    def _pair(self, epoch: int, row: int) -> tuple[Ids, Ids]:
-        """A row as an epoch shows it, which has been planned."""
-        pair = self._store[row]
-        if self._variation is None or self._changed is None or not self._changed[row]:
-            return pair
-        return self._variation(*pair, epoch, row)
 
     def rows(self, epoch: int, index: int, part: int = 0, parts: int = 1) -> list[Row]:
         """The pairs of one batch of an epoch, or of part number `part` of `parts`; none if there are too few for that.
@@ -177,10 +155,10 @@ class BatchSource:
         if part >= len(numbers):
             return []
         if self._subword_dropout is None:
-            pairs = [self._pair(epoch, number) for number in numbers[chosen]]
+            pairs = [self._store[number] for number in numbers[chosen]]
         else:
             rng = np.random.Generator(np.random.Philox(key=[self._seed, epoch], counter=[0, 0, 0, index + 1]))
-            sides = zip(*(self._pair(epoch, number) for number in numbers), strict=True)
+            sides = zip(*(self._store[number] for number in numbers), strict=True)
             src, tgt = (dropout(ids, rng) for dropout, ids in zip(self._subword_dropout, sides, strict=True))
             pairs = list(zip(src, tgt, strict=True))[chosen]
         return training_rows((src.tolist(), tgt.tolist()) for src, tgt in pairs)

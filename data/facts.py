@@ -107,6 +107,12 @@ class CorpusFacts:
         """Whether a text without capitals is unusual."""
         return self.in_small_letters <= HARDLY_ANY * self.pairs
 
+    def is_usual(self, text: str) -> bool:
+        """Whether a text has the letters and the end of training text."""
+        style = style_of(text)
+        has_its_letters = style is None or (style == "small letters" and not self.hardly_has_small_letters)
+        return has_its_letters and not (self.last_sign and is_open(text))
+
     @property
     def remark(self) -> str:
         """Why a translation that repeats itself is searched for once more, or is not."""

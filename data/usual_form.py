@@ -2,21 +2,26 @@
 
 A model that has met few capitals reads them letter by letter, and makes nothing of them. So a text in capitals, a title
 or a text in small letters is read as the training text would have it: each word in the spelling that the vocabulary has
-in the fewest pieces. Where all training text ends with a sign, a text without one is read with it. What the model
-writes is then given the form of the text, if the training pairs do so: put in capitals, made a title, left without a
-sign.
+in the fewest pieces. Where all training text ends with a sign, a text without one is read with it. Emoji and words in
+other scripts at either end, of which the vocabulary knows no character, are left out. What the model writes is then
+given the form of the text: put in capitals or made a title, if the training pairs do so, left without a sign, with what
+was left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from typing import NamedTuple
+from unicodedata import category
 
 import regex
 
 from .facts import CorpusFacts, is_open, style_of
+from .placeholders import SYMBOLS
 from .tokenizer import Vocabulary
 
 Restore = Callable[[str], str]
 """Gives a text the form of another one; `str` leaves it as it is."""
 
+_SPACED = regex.compile(r"[^ ]+")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’]*")
 _WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}'’])(?!\p{Georgian})\p{Ll}")
 _SMALL = regex.compile(r"(?!\p{Georgian})\p{Ll}")
@@ -25,15 +30,67 @@ _ALSO = (("SS", "ß"), ("I", "ı"))
 """What capitals may stand for besides their own small letters, where a vocabulary has those: German, Turkish."""
 
 
-def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> tuple[str, Restore]:
-    """A masked text as a model reads it, and what gives its output the form of the text.
+class UsualForm(NamedTuple):
+    """How a text is read.
+
+    Attributes:
+        text: What a model reads.
+        restore: What gives its output the form of the text.
+        unread: The two ends that are left out, empty for most texts.
+    """
+
+    text: str
+    restore: Restore = str
+    unread: tuple[str, str] = ("", "")
+
+
+def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> UsualForm:
+    """How a model reads a masked text.
 
     What the training pairs have often is read as it is, but for capitals and titles: they are never often enough.
     """
-    read, restore = _in_usual_letters(text, vocabulary, facts)
-    if not facts.last_sign or not is_open(text):
-        return read, restore
-    return read + facts.last_sign, lambda output: open_ended(restore(output))
+    begin, middle, end = _unknown_ends(text, vocabulary.characters)
+    read, restore = _in_usual_letters(middle, vocabulary, facts)
+    if facts.last_sign and is_open(middle):
+        read, styled = read + facts.last_sign, restore
+        restore = lambda output: open_ended(styled(output))  # noqa: E731
+    if not begin and not end:
+        return UsualForm(read, restore)
+    return UsualForm(read, lambda output: begin + restore(output) + end, (begin, end))
+
+
+def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:
+    """A text in three: words and signs at its ends of which nothing is known, and what is between them.
+
+    A text without a known letter is an end as a whole.
+    """
+
+    def is_known(one: str) -> bool:
+        return one in known or one in SYMBOLS or one.lower() in known or one.upper() in known
+
+    def is_strange(one: str) -> bool:
+        """A letter, a digit or a picture that is not known, no mere sign such as `?`."""
+        return not is_known(one) and (one.isalnum() or category(one).startswith("S"))
+
+    if not any(map(is_strange, text)) or not any(map(str.isalpha, text)):
+        return "", text, ""
+    kept = [
+        found.span()
+        for found in _SPACED.finditer(text)
+        if not any(is_strange(one) for one in found[0])
+        or any(is_known(one) and (one.isalnum() or one in SYMBOLS) for one in found[0])
+    ]
+    start, stop = (kept[0][0], kept[-1][1]) if kept else (0, 0)
+    while start < stop and is_strange(text[start]) and not text[start].isalnum():
+        start += 1
+    picture = stop
+    while start < picture and not is_known(text[picture - 1]) and not text[picture - 1].isalnum():
+        picture -= 1
+        if is_strange(text[picture]):  # what follows belongs to it: a selector of its form, say
+            stop = picture
+    if not any(one.isalpha() and is_known(one) for one in text[start:stop]):
+        return text, "", ""
+    return text[:start], text[start:stop], text[stop:]
 
 
 def _in_usual_letters(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> tuple[str, Restore]:

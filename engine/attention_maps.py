@@ -33,7 +33,7 @@ def attention_map(translator: Translator, text: str, translation: Translation) -
     """The attention of a text's translation, by the plain model; None for a blank text and one that had to be split."""
     model, tokenizer = translator.model, translator.tokenizer
     masked = tokenizer.mask(clean(text))
-    ids = tokenizer.src.encode(in_usual_form(masked.text, tokenizer.src, translator.facts)[0])
+    ids = tokenizer.src.encode(in_usual_form(masked.text, tokenizer.src, translator.facts).text)
     if translation.ids is None or not ids:
         return None
     src = torch.tensor([[*ids, EOS_ID]], device=translator.device)  # (1, S)

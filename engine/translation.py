@@ -122,7 +122,8 @@ class Job:
         parts: What is searched for; none in a blank text, nor in one without letters where the corpus keeps it.
         looped, repaired: See `Translation`.
         calibration: What projects its quality, if there is one for this search.
-        restore: What gives an output the form of the text: puts it in capitals, say. See `data.usual_form`.
+        restore, unread: What gives an output the form of the text, and what the model does not read; see
+            `data.usual_form`.
     """
 
     text: str
@@ -134,12 +135,14 @@ class Job:
     repaired: bool = False
     calibration: "Calibration | None" = None
     restore: Callable[[str], str] = str
+    unread: tuple[str, str] = ("", "")
 
     def translation(self) -> Translation:
         """The translation, when all parts have been searched for."""
+        unknown, share = self.tokenizer.unknown(" ".join([*self.unread, *(part.text for part in self.parts)]))
         if not self.parts:
             text = _printable(self.text) if self.masked.text else ""
-            return Translation(text, alternatives=(Translation(text),))
+            return Translation(text, alternatives=(Translation(text),), unknown=unknown, unknown_share=share)
         count = max(len(part.found) for part in self.parts)
         alternatives = tuple(
             self._detokenized([part.found[min(rank, len(part.found) - 1)] for part in self.parts])
@@ -147,7 +150,6 @@ class Job:
         )
         best, source = alternatives[0], self.masked.unmask(self.masked.text)
         different = differences(source, best.text, self.tokenizer.placeholders.expected)
-        unknown, share = self.tokenizer.unknown(" ".join(part.text for part in self.parts))
         whole = replace(
             best,
             alternatives=alternatives,

@@ -19,7 +19,6 @@ from ..data.cleaning import check_texts, clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.placeholders import SYMBOLS, has_words
 from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
-from ..data.usual_form import in_usual_form
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
@@ -237,8 +236,12 @@ class Translator(FromRun):
         if not self._takes_search(cleaned):
             return job
         read = job.masked.text
-        if not prefix:
-            read, job.restore = in_usual_form(read, self.tokenizer.src, self.facts)
+        if not prefix and not (self.facts.is_usual(read) and self._known.issuperset(read)):
+            from ..data.usual_form import in_usual_form  # most texts are in it
+
+            read, job.restore, job.unread = in_usual_form(read, self.tokenizer.src, self.facts)
+            if not read:  # nothing of it is known
+                return job
         pieces, cut = [read], False
         if len(encode(read)) > self._max_source:
             from ..data.sentences import split_text  # most texts are short
@@ -251,6 +254,11 @@ class Translator(FromRun):
             terms = glossary.wanted(job.restore(piece)) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The characters that a source may have."""
+        return self.tokenizer.src.characters.union(SYMBOLS, " ")
 
     def _max_length(self, source: Sequence[int], prefix: Sequence[int], phrases: "Sequence[Phrase]" = ()) -> int:
         """Most pieces of an output, eos included: a prefix, phrases and eos always have room."""

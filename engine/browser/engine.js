@@ -360,10 +360,31 @@ function styleOf(text) {
   return words.length >= WORDS_OF_A_TITLE && words.every((word) => !isLower([...word].find(isCased))) ? "title" : null;
 }
 
-/** A masked text as a model reads it, and what gives its output the form of the text. */
+/** How a model reads a masked text: what it reads, what gives its output the form of the text, and what is left out. */
 function inUsualForm(text, vocabulary, facts) {
-  const [read, restore] = inUsualLetters(text, vocabulary, facts);
-  return facts.last_sign && isOpen(text) ? [read + facts.last_sign, (output) => openEnded(restore(output))] : [read, restore];
+  const [begin, middle, end] = unknownEnds(text, vocabulary.characters);
+  const [styled, restyle] = inUsualLetters(middle, vocabulary, facts), isOpened = facts.last_sign && isOpen(middle);
+  const restore = isOpened ? (output) => openEnded(restyle(output)) : restyle;
+  return [styled + (isOpened ? facts.last_sign : ""), (output) => begin + restore(output) + end, [begin, end]];
+}
+
+/** A text in three: words and signs at its ends of which nothing is known, and what is between them. */
+function unknownEnds(text, known) {
+  const isKnown = (one) => known.has(one) || SYMBOLS.includes(one) || known.has(one.toLowerCase()) || known.has(one.toUpperCase());
+  const isLetterOrDigit = (one) => /[\p{L}\p{N}]/u.test(one), characters = [...text];
+  const isStrange = (one) => !isKnown(one) && /[\p{L}\p{N}\p{S}]/u.test(one);
+  if (!characters.some(isStrange) || !/\p{L}/u.test(text)) return ["", text, ""];
+  const isKept = (word) => !word.some(isStrange) || word.some((one) => isKnown(one) && (isLetterOrDigit(one) || SYMBOLS.includes(one)));
+  let [start, stop, at] = [0, 0, 0], isAny = false;
+  for (const word of text.split(" ").map((one) => [...one])) {
+    if (word.length && isKept(word)) [start, stop, isAny] = [isAny ? start : at, at + word.length, true];
+    at += word.length + 1;
+  }
+  while (start < stop && isStrange(characters[start]) && !isLetterOrDigit(characters[start])) start += 1;
+  for (let last = stop - 1; last >= start && !isKnown(characters[last]) && !isLetterOrDigit(characters[last]); last--)
+    if (isStrange(characters[last])) stop = last;
+  if (!characters.slice(start, stop).some((one) => /\p{L}/u.test(one) && isKnown(one))) return [text, "", ""];
+  return [characters.slice(0, start), characters.slice(start, stop), characters.slice(stop)].map((part) => part.join(""));
 }
 
 function inUsualLetters(text, vocabulary, facts) {
@@ -1672,8 +1693,10 @@ class Translator extends Machine {
     const job = { masked, parts: [], repaired: false, looped: false, cut: false };
     if (!this.takesSearch(cleaned)) return this.result(job, cleaned ? printable(text) : "");
     const options = this.searchOptions(settings);
-    const [read, restore] = settings.prefix ? [masked.text, asItIs] : inUsualForm(masked.text, this.src, header.facts);
-    job.restore = restore;
+    const isBegun = Boolean(settings.prefix);
+    const [read, restore, unread] = isBegun ? [masked.text, asItIs, []] : inUsualForm(masked.text, this.src, header.facts);
+    Object.assign(job, { restore, unread });
+    if (!read) return this.result(job, printable(text)); // nothing of it is known
     for (const piece of this.partsOf(read, job)) {
       const ids = this.src.encode(piece), prefix = job.parts.length ? [] : this.tgt.encode(settings.prefix ?? "");
       const part = { text: piece, ids, prefix, phrases: [] };
@@ -1764,7 +1787,7 @@ class Translator extends Machine {
     const { masked } = job, unmask = (one) => masked.unmask(one, this.letter);
     const sum = (values) => values.reduce((total, one) => total + one, 0);
     const best = job.parts.map((part) => part.found[0]), logProb = sum(best.map((one) => one.logProb));
-    const { unknown, share } = this.src.unknown(job.parts.map((part) => part.text).join(" ")), output = job.parts.length ? unmask(text) : text;
+    const { unknown, share } = this.src.unknown([...(job.unread ?? []), ...job.parts.map((part) => part.text)].join(" ")), output = job.parts.length ? unmask(text) : text;
     const source = masked.unmask(masked.text, this.letter), { expected } = this.header;
     return {
       text: output,
@@ -1780,7 +1803,7 @@ class Translator extends Machine {
         others: part.found.slice(1, 5).map((one) => ({ text: unmask(job.restore(clean(this.tgt.decode(one.ids)))), score: one.score })),
       })),
       lost: job.parts.length ? surplus(counter(placeholders(source, expected)), counter(placeholders(output, expected))) : [],
-      unknown: job.parts.length ? unknown : [],
+      unknown,
       repaired: job.repaired,
       looped: job.looped,
       cut: job.cut,

@@ -188,7 +188,7 @@ class Reading:
         self._masked: Masked = Masked(self.text, {}) if begins else tokenizer.mask(self.text)
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
-        read = in_usual_form(self._masked.text, tokenizer.src, facts)[0] if facts else self._masked.text
+        read = in_usual_form(self._masked.text, tokenizer.src, facts).text if facts else self._masked.text
         self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(read)
         if len(self.ids) >= max_seq_len:
             raise DataError(

@@ -27,7 +27,6 @@ from ..runs.weights import build_model
 
 if TYPE_CHECKING:
     from ...data.subword_dropout import SubwordDropout
-    from ...data.variation import Variation
 
 BEST_METRICS: dict[Purpose, set[str]] = {
     "translator": {"bleu", "chrf", "exact", "loss"},
@@ -156,15 +155,6 @@ def subword_dropout(
     return src, tgt
 
 
-def variation(tokenizer: Tokenizer, training: TrainingConfig, model: ModelConfig) -> "Variation | None":
-    """What changes pairs as configured, or None."""
-    if not training.variation:
-        return None
-    from ...data.variation import Variation
-
-    return Variation(tokenizer, training.variation, training.seed, model.max_seq_len - 1)
-
-
 class StoreBatches:
     """A `BatchProvider` over a token store."""
 
@@ -174,7 +164,6 @@ class StoreBatches:
         config: TrainingConfig,
         device: torch.device,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
-        variation: "Variation | None" = None,
         shapes: FewShapes | None = None,
     ) -> None:
         self._source = BatchSource(
@@ -183,7 +172,6 @@ class StoreBatches:
             seed=config.seed,
             group=config.grad_accum_steps,
             subword_dropout=subword_dropout,
-            variation=variation,
         )
         self._device, self._shapes = device, shapes
 
@@ -218,8 +206,7 @@ def build_trainer(
     """A trainer of a new model, whose weights are a function of the seed. It keeps no moving average yet."""
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)
-    settings = tokenizer, config, description.model_config()
-    dropout, changes = subword_dropout(*settings), variation(*settings)
+    dropout = subword_dropout(tokenizer, config, description.model_config())
     loss, shapes, graphs = build_loss(description, config, dtype), None, None
     if device.type == "cuda" and isinstance(loss, NextTokenLoss):  # other losses depend on the rows of a batch
         from ...seq2seq.training.graphs import CudaGraphs
@@ -232,7 +219,7 @@ def build_trainer(
         average=None,
         config=config,
         loss=loss,
-        provider=StoreBatches(store, config, device, dropout, changes, shapes),
+        provider=StoreBatches(store, config, device, dropout, shapes),
         progress=progress,
         group=group,
         parts=parts,

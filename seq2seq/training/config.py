@@ -61,9 +61,6 @@ class TrainingConfig:
     `contrastive` has none."""
     subword_dropout: float = 0.0
     """Probability of reading a piece as two shorter ones, drawn anew each epoch; 0 for none. For small corpora."""
-    variation: float = 0.0
-    """Share of the pairs that an epoch shows as people also write them: in capitals, as a title, in small letters, with
-    typing errors or without the last sign; drawn anew each epoch."""
     ema_decay: float = 0.0
     """Decay of the exponential moving average of the weights that validation and translation use; 0 for none."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -137,7 +134,7 @@ class TrainingConfig:
             problems.append(f"adam_betas must be at least 0 and below 1, but are {list(self.adam_betas)}")
         if not 0 < self.adam_eps < 1:
             problems.append(f"adam_eps must be above 0 and below 1, but is {self.adam_eps}")
-        for name in ("label_smoothing", "subword_dropout", "variation", "ema_decay"):
+        for name in ("label_smoothing", "subword_dropout", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
         if self.max_time is not None:

@@ -1,5 +1,5 @@
 """Fixtures for the benchmarks: the tiny configuration."""
 
-from helpers.tiny_run import configure, corpus, pairs
+from helpers.tiny_run import configure, corpus, pairs, train_tiny
 
-__all__ = ["configure", "corpus", "pairs"]
+__all__ = ["configure", "corpus", "pairs", "train_tiny"]

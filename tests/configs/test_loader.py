@@ -180,7 +180,6 @@ def test_heads_that_do_not_divide_the_width_offer_widths_that_do(
         "training.label_smoothing",
         "training.ema_decay",
         "training.subword_dropout",
-        "training.variation",
         "training.adam_eps",
         "training.seed",
         "training.max_steps",
@@ -553,3 +552,12 @@ def test_of_two_thousand_misspelt_keys_the_right_one_is_named_for_95_percent() -
 def test_a_name_that_is_not_utf8_is_named() -> None:
     with pytest.raises(UsageError, match=r"^dir/a\udcff\.en is not UTF-8; a file or folder of this name"):
         parse_config({"data": {"src": ["ä", "dir/a\udcff.en"], "tgt": ["b", "c"]}})
+
+
+def test_a_setting_that_was_taken_out_may_stand_in_a_file_where_it_did_nothing(tmp_path: Path) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text("training:\n  variation: 0.0\n  seed: 3\n", encoding="utf-8")
+    assert parse_config(load_config(str(old))).training.seed == 3
+    old.write_text("training:\n  variation: 0.1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"unknown key 'training\.variation'"):
+        parse_config(load_config(str(old)))

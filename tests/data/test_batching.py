@@ -16,7 +16,6 @@ from tfm.data.corpus import Corpus, Pair
 from tfm.data.store import Limits, TokenStore, build_store
 from tfm.data.subword_dropout import SubwordDropout
 from tfm.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from tfm.data.variation import Variation
 
 Lengths = npt.NDArray[np.int32]
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=200)
@@ -175,36 +174,6 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
         for row, (src, _) in zip(rows.tolist(), source.rows(epoch, index), strict=True)
     }
     assert len(seen) > 2 * len(store)
-
-
-@pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
-def test_a_variation_is_planned_and_the_same_after_resuming(
-    store: TokenStore, tokenizer: Tokenizer, dropout_rate: float
-) -> None:
-    one = SubwordDropout(tokenizer.src, dropout_rate, 50)
-    dropout = (one, one) if dropout_rate else None
-
-    def open_source(rate: float) -> BatchSource:
-        variation = Variation(tokenizer, rate, 3, 100) if rate else None
-        return BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout, variation=variation)
-
-    source, plain = open_source(0.4), open_source(0.0)
-    as_they_are = 0
-    for epoch in (4, 0, 1):
-        batches = source.plan(epoch)
-        assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(store)))
-        for index, numbers in enumerate(batches):
-            rows = source.rows(epoch, index)
-            assert open_source(0.4).rows(epoch, index) == rows
-            if dropout is None:  # what it divides comes on top
-                assert len(rows) * max(len(side) for row in rows for side in row) <= 300 + len(rows)
-                pairs = [store[row] for row in numbers.tolist()]
-                as_they_are += sum(
-                    found == training_rows([(src.tolist(), tgt.tolist())])[0]
-                    for found, (src, tgt) in zip(rows, pairs, strict=True)
-                )
-    assert dropout or 0.5 < as_they_are / (3 * len(store)) < 0.9
-    assert any(source.rows(0, index) != plain.rows(0, index) for index in range(3))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])

@@ -436,3 +436,12 @@ def test_counts_of_placeholders_that_are_none_are_refused(tmp_path: Path, counts
     path.write_bytes(json_bytes(json.loads(path.read_text()) | {"placeholders": counts}))
     with pytest.raises(ModelError, match="counts of placeholders"):
         Tokenizer.load(tmp_path / "tokenizer")
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.sampled_from("0123456789"), min_size=1, max_size=12).map("".join))
+def test_digits_may_be_pieces_of_their_own(number: str) -> None:
+    pairs = [(f"word {i} and {i * 37}", f"Wort {i} und {i * 37}") for i in range(300)]
+    tokenizer = build_tokenizer(pairs, TokenizerConfig(vocab_size=350, split_digits=True))
+    pieces = tokenizer.src.encode_as_pieces(f"word {number}")
+    assert [one for one in pieces if any(map(str.isdecimal, one))] == list(number)

@@ -12,7 +12,7 @@ from tfm.data.cleaning import clean
 from tfm.data.config import TokenizerConfig, VocabularyType
 from tfm.data.facts import SAMPLE, CorpusFacts, look_at, style_of
 from tfm.data.tokenizer import Vocabulary
-from tfm.data.usual_form import capitals, in_usual_form, open_ended, title
+from tfm.data.usual_form import UsualForm, capitals, in_usual_form, open_ended, title
 from tfm.data.vocabulary_training import build_tokenizer
 
 TEXTS = st.one_of(st.sampled_from([clean(paragraph(name)) for name in PARAGRAPHS]), st.text(max_size=60).map(clean))
@@ -64,20 +64,20 @@ def test_each_word_is_spelt_as_the_vocabulary_has_it(
     sentences: list[str], vocabulary: Vocabulary, change: Callable[[str], str]
 ) -> None:
     for text in sentences[:100]:
-        read, restore = in_usual_form(change(text), vocabulary, FACTS)
+        read, restore, _ = in_usual_form(change(text), vocabulary, FACTS)
         assert read == text
         assert restore("ein Text") == (change("ein Text") if change is not str.lower else "ein Text")
 
 
 def test_sentences_begin_with_capitals_and_names_keep_theirs(vocabulary: Vocabulary) -> None:
-    read, _ = in_usual_form("WE VISIT PARIS. «WE DON'T SEE NATO AND I LIKE TOM.»", vocabulary, FACTS)
+    read, *_ = in_usual_form("WE VISIT PARIS. «WE DON'T SEE NATO AND I LIKE TOM.»", vocabulary, FACTS)
     assert read == "We visit Paris. «We don't see NATO and I like Tom.»"
 
 
 @pytest.mark.parametrize("type_", ["unigram", "char", "word"])
 def test_any_kind_of_vocabulary_has_a_usual_form(sentences: list[str], type_: VocabularyType) -> None:
     vocabulary = vocabulary_of(sentences, type_)
-    read, restore = in_usual_form("WE LIKE THE HOUSE.", vocabulary, FACTS)
+    read, restore, _ = in_usual_form("WE LIKE THE HOUSE.", vocabulary, FACTS)
     assert read.lower() == "we like the house." and read.endswith("like the house.") and restore("ja") == "JA"
 
 
@@ -89,16 +89,16 @@ def test_german_and_turkish_letters() -> None:
 
 
 def test_what_is_usual_is_read_as_it_is(sentences: list[str], vocabulary: Vocabulary) -> None:
-    for text in (*sentences[:50], "NATO NATO.", "Tom Visit Paris and more.", "日本語。", "123 %", ""):
-        assert in_usual_form(text, vocabulary, FACTS) == (text, str)
+    for text in (*sentences[:50], "NATO NATO.", "Tom Visit Paris and more.", "123 %", ""):
+        assert in_usual_form(text, vocabulary, FACTS) == UsualForm(text)
     nouns = vocabulary_of(["Hunde Katzen Mäuse sind da.", "Die Hunde und Katzen."] * 60)
-    assert in_usual_form("Hunde Katzen Mäuse.", nouns, FACTS) == ("Hunde Katzen Mäuse.", str)
+    assert in_usual_form("Hunde Katzen Mäuse.", nouns, FACTS) == UsualForm("Hunde Katzen Mäuse.")
 
 
 def test_a_lower_case_corpus_knows_no_other_letters() -> None:
     vocabulary = vocabulary_of(["the cat sees the house.", "a dog likes it."] * 60)
     facts = look_at([("the cat sees the house.", "die Katze.")] * 300, ())
-    assert in_usual_form("the cat sees.", vocabulary, facts) == ("the cat sees.", str)
+    assert in_usual_form("the cat sees.", vocabulary, facts) == UsualForm("the cat sees.")
     assert in_usual_form("THE CAT SEES.", vocabulary, facts)[0] == "the cat sees."
 
 
@@ -122,15 +122,37 @@ def test_what_the_training_pairs_show() -> None:
 
 def test_titles_that_no_target_has_are_read_but_not_restored(vocabulary: Vocabulary) -> None:
     facts = CorpusFacts(pairs=1_000, with_capital=990, titles=50, same_titles=4)
-    assert in_usual_form("We Like The House And It", vocabulary, facts) == ("We like the house and it", str)
+    assert in_usual_form("We Like The House And It", vocabulary, facts) == UsualForm("We like the house and it")
 
 
 def test_a_text_without_a_sign_is_read_with_one(vocabulary: Vocabulary) -> None:
-    read, restore = in_usual_form("We like it", vocabulary, FACTS)
+    read, restore, _ = in_usual_form("We like it", vocabulary, FACTS)
     assert (read, restore("Wir mögen es."), restore("Wie?")) == ("We like it.", "Wir mögen es", "Wie")
-    read, restore = in_usual_form("WE LIKE IT", vocabulary, FACTS)
+    read, restore, _ = in_usual_form("WE LIKE IT", vocabulary, FACTS)
     assert (read, restore("Wir mögen es.")) == ("We like it.", "WIR MÖGEN ES")
-    assert in_usual_form("We like it)", vocabulary, FACTS) == ("We like it)", str)
+    assert in_usual_form("We like it,", vocabulary, FACTS) == UsualForm("We like it,")
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "unread"),
+    [
+        ("We like it. 😀", "We like it.", ("", " 😀")),
+        ("❤️ WE LIKE IT ❤️", "We like it.", ("❤️ ", " ❤️")),
+        ("We like it☃.☃", "We like it☃.", ("", "☃")),
+        ("东京。 We like «Привет» it. Привет, Том!", "We like «Привет» it.", ("东京。 ", " Привет, Том!")),
+        ("We like 😀 it.", "We like 😀 it.", ("", "")),
+        ("We like it\u033e", "We like it\u033e.", ("", "")),
+        ("We like \ufdd1 😀", "We like \ufdd1", ("", " 😀")),
+        ("Привет 12!", "", ("Привет 12!", "")),
+    ],
+)
+def test_ends_of_which_nothing_is_known_are_left_out(
+    vocabulary: Vocabulary, text: str, read: str, unread: tuple[str, str]
+) -> None:
+    found = in_usual_form(text, vocabulary, FACTS)
+    assert (found.text, found.unread) == (read, unread)
+    restored = found.restore("ja.")
+    assert restored.startswith(unread[0]) and restored.endswith(unread[1])
 
 
 @given(TEXTS, st.sampled_from([capitals, title, str.lower]))
@@ -138,6 +160,8 @@ def test_nothing_but_letters_and_the_last_sign_changes(
     vocabulary: Vocabulary, text: str, change: Callable[[str], str]
 ) -> None:
     changed = change(text)
-    read, _ = in_usual_form(changed, vocabulary, FACTS)
-    signs, before = ([one for one in of if not one.isalpha()] for of in (read, changed))
+    read, _, (begin, end) = in_usual_form(changed, vocabulary, FACTS)
+    assert changed.startswith(begin) and changed.endswith(end)
+    middle = changed[len(begin) : len(changed) - len(end)]
+    signs, before = ([one for one in of if not one.isalpha()] for of in (read, middle))
     assert signs == before or signs == [*before, "."]

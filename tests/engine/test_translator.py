@@ -294,9 +294,12 @@ def test_a_sentence_beyond_the_limit_is_cut_with_a_warning_that_names_its_line(
 )
 def test_any_text_fits(translator: Translator, text: str) -> None:
     translates_all = Translator(translator.model, translator.tokenizer, facts=CorpusFacts(letterless=20))
-    (found,) = translates_all.translate([text], beam_size=1)
-    assert found.log_prob < 0
-    assert found.text == " ".join(found.text.split())
+    alone, inside = translates_all.translate([text, f"the {text} dog"], beam_size=1)
+    assert alone.log_prob < 0 or (alone.text, alone.unknown_share) == (text, 1), (
+        "it is copied where nothing of it is known"
+    )
+    assert inside.log_prob < 0
+    assert inside.text == " ".join(inside.text.split())
 
 
 # Given beginnings
@@ -528,7 +531,7 @@ def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> 
 
 
 def test_signs_are_what_they_are_called(translator: Translator) -> None:
-    text = "the cat sees the house 12."
+    text = "the cat sees the 12 houses."
     (found,) = translator.translate([text])
     read, tokenizer = translator.tokenizer.src.encode(text), translator.tokenizer
     written = tokenizer.tgt.encode(found.text) if found.ids is None else list(found.ids)
@@ -559,7 +562,7 @@ def test_a_long_text_has_the_signs_of_all_its_parts(translator: Translator) -> N
 
 def test_a_text_in_capitals_is_read_in_small_letters_and_its_translation_is_in_capitals(translator: Translator) -> None:
     shouts = ["THE CAT SEES THE HOUSE.", "MY SISTER LIKES TWO APPLES. THE DOG SEES A CHILD.", "A RED BALL."]
-    plain = [in_usual_form(text, translator.tokenizer.src, translator.facts)[0] for text in shouts]
+    plain = [in_usual_form(text, translator.tokenizer.src, translator.facts).text for text in shouts]
     for search in SEARCHES:
         usual, shouted = (translator.translate(of, search=search) for of in (plain, shouts))
         for one, other in zip(usual, shouted, strict=True):
@@ -583,3 +586,10 @@ def test_a_text_without_a_last_sign_is_read_with_one(model: Transformer, tokeniz
     translator = Translator(model, tokenizer, facts=facts)
     whole, open_ = translator.translate(["the cat sees the house.", "the cat sees the house"])
     assert open_.ids == whole.ids and open_.text == open_ended(whole.text)
+
+
+def test_emoji_and_other_scripts_are_copied_and_said(translator: Translator) -> None:
+    plain, marked, foreign = translator.translate(["a red ball.", "東京 a red ball. ☃", "Привет 12!"])
+    assert marked.text == f"東京 {plain.text} ☃" and marked.ids == plain.ids
+    assert marked.unknown == ("東", "京", "☃") and 0 < marked.unknown_share < 1 and marked.confidence < plain.confidence
+    assert (foreign.text, foreign.confidence < 0.6, foreign.unknown[:2]) == ("Привет 12!", True, ("П", "р"))

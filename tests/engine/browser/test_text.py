@@ -281,8 +281,8 @@ def test_repetition_and_numbers() -> None:
 USUAL = """
   const vocabulary = new engine.Vocabulary(Buffer.from(data.model, "base64"));
   return data.lines.map((line) => {
-    const [read, restore] = engine.inUsualForm(line, vocabulary, data.facts);
-    return [read, ...data.outputs.map(restore)];
+    const [read, restore, unread] = engine.inUsualForm(line, vocabulary, data.facts);
+    return [read, unread, ...data.outputs.map(restore)];
   });"""
 
 
@@ -299,29 +299,13 @@ def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFa
         f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)
     ]
     tokenizer = build_tokenizer([(line, line) for line in corpus], TokenizerConfig(vocab_size=1_200, type=type_))
-    words = [
-        "I",
-        "don't",
-        "Straße",
-        "ısı",
-        "İyi",
-        "ΣΑΣ",
-        "ǆ",
-        "ვინ",
-        "Ვ",
-        "ª",
-        "Ⅷ",
-        "ⅷ",
-        "3rd",
-        "-",
-        "«",
-        ". ",
-        "\ufdd1",
-    ]
-    lines = corpus + mixed([*words, *words, " ", " ", *["the", "old", "woman", "Gives"]], 16, 600, longest=12)
+    odd = (
+        "I|don't|Straße|ısı|İyi|ΣΑΣ|ǆ|ვინ|Ვ|ª|Ⅷ|ⅷ|3rd|-|«|☃|👍🏽|❤️|\U0001d518|ꙮ\u033e|. |\ufdd1|the|old|Gives| | | | |"
+    )
+    lines = corpus + mixed(list[str](odd.split("|")), 16, 900, longest=12)
     lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
     outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
     data = {"model": base64.b64encode(tokenizer.src.model).decode(), "lines": lines, "facts": facts_of(facts)}
     for line, one in zip(lines, javascript(USUAL, data | {"outputs": outputs}), strict=True):
-        read, restore = in_usual_form(line, tokenizer.src, facts)
-        assert one == [read, *map(restore, outputs)], line
+        read, restore, unread = in_usual_form(line, tokenizer.src, facts)
+        assert one == [read, list(unread), *map(restore, outputs)], line

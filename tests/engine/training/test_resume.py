@@ -65,17 +65,6 @@ def test_two_runs_of_one_command_are_the_same(uninterrupted: Path, train_tiny: A
     assert fingerprint(tmp_path / "run") == fingerprint(uninterrupted)
 
 
-def test_variation_changes_the_model_and_resumes_bit_for_bit(
-    uninterrupted: Path, train_tiny: Any, tmp_path: Path
-) -> None:
-    train_tiny(tmp_path / "whole", variation=0.5)
-    with pytest.raises(Interrupted):
-        train_tiny(tmp_path / "stopped", variation=0.5, interrupts=StopAfter(7))
-    train_tiny(tmp_path / "stopped", variation=0.5)
-    assert fingerprint(tmp_path / "stopped") == fingerprint(tmp_path / "whole")
-    assert fingerprint(tmp_path / "whole") != fingerprint(uninterrupted)
-
-
 def test_another_seed_is_another_model(uninterrupted: Path, train_tiny: Any, tmp_path: Path) -> None:
     train_tiny(tmp_path / "run", seed=2)
     assert fingerprint(tmp_path / "run")["model.safetensors"] != fingerprint(uninterrupted)["model.safetensors"]

@@ -1,24 +1,47 @@
 """How much worse a run translates what is written otherwise than its training text: capitals, titles, typing errors.
 
-    python benchmarks/variation.py RUN [RUN ..] --src valid.src --tgt valid.tgt
+    python benchmarks/unusual_text.py RUN [RUN ..] --src valid.src --tgt valid.tgt
 
-Makes changed copies of a validation set by the rules of `data/variation.py` and prints chrF and BLEU of each beside
-those of the set as it is. A copy has the lines alone that the change changes, and their figures as they are beside it.
+Makes changed copies of a validation set and prints chrF and BLEU of each beside those of the set as it is. A copy has
+the lines alone that the change changes, and their figures as they are beside it. What is in capitals, a title or
+without a last sign is so on both sides; typing errors and small letters are in the source alone.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from tfm.data.cleaning import clean
 from tfm.data.corpus import Pair
+from tfm.data.scripts import graphemes
 from tfm.data.usual_form import capitals, open_ended, title
-from tfm.data.variation import typed
 from tfm.engine import Translator
 from tfm.engine.evaluation.scores import score
 
 SEED = 7
+LETTERS_AN_ERROR = 25
+"""There is one typing error in about so many letters."""
+_IN_A_WORD = regex.compile(r"(?<=\p{L}\p{M}*)\p{L}\p{M}*(?=\p{L})")
+"""A letter that is neither the first nor the last of its word, with its marks."""
+
+
+def typed(text: str, rng: np.random.Generator) -> str:
+    """A text with typing errors inside words: two letters exchanged, one left out, or one written twice."""
+    places = [match.span() for match in _IN_A_WORD.finditer(text)]
+    for place in sorted(rng.permutation(len(places))[: -(-len(places) // LETTERS_AN_ERROR)], reverse=True):
+        start, end = places[place]
+        letter, rest = text[start:end], text[end:]
+        after = graphemes(rest[:8])[0]
+        match rng.integers(3):
+            case 0:
+                text = text[:start] + after + letter + rest[len(after) :]
+            case 1:
+                text = text[:start] + rest
+            case _:
+                text = text[:start] + letter + letter + rest
+    return text
 
 
 def changed_copies(pairs: list[Pair]) -> dict[str, list[Pair]]:
