@@ -1,10 +1,12 @@
 """benchmarks/unusual_text.py: what it changes, and that it prints figures of a run."""
 
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.tiny_run import TrainTiny
 
@@ -31,8 +33,6 @@ def test_figures_of_a_run_and_typing_errors(
     }
     assert dict(rows) == counted
     monkeypatch.syspath_prepend(str(FOLDER))
-    import numpy as np
-    import unusual_text
-
+    unusual_text = importlib.import_module("unusual_text")
     found = {unusual_text.typed("word", np.random.default_rng(seed)) for seed in range(60)}
     assert found == {"wrod", "wodr", "wrd", "wod", "woord", "worrd"}
