@@ -46,7 +46,7 @@ class AttentionFile:
             one = attention_map(self._translator, text, translation)
             record: dict[str, object] = {"line": line, "source": None, "output": None, "attention": None}
             if one is None:
-                record["reason"] = "the text was split into parts" if text.strip() else "the text is blank"
+                record["reason"] = "the text was split into parts, or copied" if text.strip() else "the text is blank"
             else:
                 weights = {name: _rounded(shares.tolist()) for name, shares in one.weights.items()}
                 record |= {"source": one.source, "output": one.output, "attention": weights}

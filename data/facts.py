@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import regex
 
@@ -51,8 +51,14 @@ CLEARLY = 1.5
 
 WORDS_OF_A_TITLE = 3
 """A text with fewer words is no title: it may be a name."""
+LETTERS_OF_A_WORD = 5
+"""A word alone, in capitals, with fewer letters may be an abbreviation."""
 HARDLY_ANY = 0.001
 """What a smaller share of the sources has is unusual."""
+OFTEN = 0.1
+"""What a greater share of the sources has, a model reads well as it stands."""
+TURKISH = 0.2
+"""In Turkish and its relatives at least this share of the targets has a dotless i."""
 
 Style = Literal["capitals", "title", "small letters"]
 
@@ -74,6 +80,7 @@ class CorpusFacts:
     same_titles: int = 0  # of these, those whose targets are titles, or in a script without capitals
     in_small_letters: int = SAMPLE  # sources; older models do not say how many
     with_capital: int = 0  # sources that begin with one
+    with_dotless_i: int = 0  # targets
     last_sign: str = ""  # the usual sign at the end of a source, where hardly any ends without one
 
     @property
@@ -103,15 +110,24 @@ class CorpusFacts:
         return 0 < self.pairs <= 2 * self.with_capital
 
     @property
-    def hardly_has_small_letters(self) -> bool:
-        """Whether a text without capitals is unusual."""
-        return self.in_small_letters <= HARDLY_ANY * self.pairs
+    def unusual_styles(self) -> tuple[Style, ...]:
+        """Those in which a text is not read as it stands: small letters where hardly any source is in them, capitals
+        and titles where not many are."""
+        most = {
+            "capitals": self.in_capitals - OFTEN * self.pairs,
+            "title": self.titles - OFTEN * self.pairs,
+            "small letters": self.in_small_letters - HARDLY_ANY * self.pairs,
+        }
+        return tuple(style for style in get_args(Style) if most[style] <= 0)
+
+    @property
+    def is_turkish(self) -> bool:
+        """Whether the targets have another capital for i than I."""
+        return self.pairs > 0 and self.with_dotless_i >= TURKISH * self.pairs
 
     def is_usual(self, text: str) -> bool:
         """Whether a text has the letters and the end of training text."""
-        style = style_of(text)
-        has_its_letters = style is None or (style == "small letters" and not self.hardly_has_small_letters)
-        return has_its_letters and not (self.last_sign and is_open(text))
+        return style_of(text) not in self.unusual_styles and not (self.last_sign and is_open(text))
 
     @property
     def remark(self) -> str:
@@ -139,6 +155,7 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
         same_titles=styles["title", True],
         in_small_letters=styles["small letters", True] + styles["small letters", False],
         with_capital=sum(src[:1].isupper() for src, _ in pairs),
+        with_dotless_i=sum("ı" in tgt for _, tgt in pairs),
         last_sign=_last_sign([src for src, _ in pairs]),
     )
 
@@ -146,10 +163,10 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
 def style_of(text: str) -> Style | None:
     """Whether a text is all in capitals or in small letters, or each of its words begins with a capital."""
     words = [word for word in text.split() if word.lower() != word.upper()]
-    if not any(len(word) > 1 for word in words):
-        return None
+    if not any(len(word) > 1 for word in words) or any(one.isalpha() and one.lower() == one.upper() for one in text):
+        return None  # nothing that could be in another style, or a script that has no capitals
     if all(map(str.isupper, words)):
-        return "capitals"
+        return "capitals" if len(words) > 1 or len(words[0]) >= LETTERS_OF_A_WORD else None
     if all(map(str.islower, words)):
         return "small letters"
     first = (next(character for character in word if character.lower() != character.upper()) for word in words)

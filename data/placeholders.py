@@ -86,6 +86,11 @@ def placeholders(text: str, kinds: Collection[str] = KINDS) -> list[str]:
     return [match[0] for kind, match in _find(text) if kind in kinds]
 
 
+def placeholder_spans(text: str) -> list[tuple[int, int]]:
+    """Where the placeholders of all kinds begin and end."""
+    return [match.span() for _, match in _find(text)]
+
+
 def has_words(text: str, kinds: Collection[str] = KINDS) -> bool:
     """Whether a text has letters besides its placeholders of these kinds."""
     values = placeholders(text, kinds)

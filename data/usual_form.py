@@ -8,19 +8,23 @@ given the form of the text: put in capitals or made a title, if the training pai
 was left out.
 """
 
-from collections.abc import Callable, Set
+from bisect import bisect_right
+from collections.abc import Callable, Sequence, Set
+from functools import partial
+from itertools import accumulate, groupby
 from typing import NamedTuple
-from unicodedata import category
 
 import regex
 
 from .facts import CorpusFacts, is_open, style_of
-from .placeholders import SYMBOLS
+from .placeholders import SYMBOLS, placeholder_spans
 from .tokenizer import Vocabulary
 
 Restore = Callable[[str], str]
 """Gives a text the form of another one; `str` leaves it as it is."""
 
+_PICTURE = regex.compile(r"[\p{So}\U0001f3fb-\U0001f3ff--[°©®™№℗℠]]", regex.V1)
+"""Emoji, with their colours, and other signs that are no part of a language."""
 _SPACED = regex.compile(r"[^ ]+")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’]*")
 _WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}'’])(?!\p{Georgian})\p{Ll}")
@@ -69,8 +73,8 @@ def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:
         return one in known or one in SYMBOLS or one.lower() in known or one.upper() in known
 
     def is_strange(one: str) -> bool:
-        """A letter, a digit or a picture that is not known, no mere sign such as `?`."""
-        return not is_known(one) and (one.isalnum() or category(one).startswith("S"))
+        """A letter, a digit or a picture that is not known, no mere sign such as `?` or `€`."""
+        return not is_known(one) and (one.isalnum() or _PICTURE.match(one) is not None)
 
     if not any(map(is_strange, text)) or not any(map(str.isalpha, text)):
         return "", text, ""
@@ -84,7 +88,9 @@ def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:
     while start < stop and is_strange(text[start]) and not text[start].isalnum():
         start += 1
     picture = stop
-    while start < picture and not is_known(text[picture - 1]) and not text[picture - 1].isalnum():
+    while start < picture and not (
+        is_known(text[picture - 1]) or text[picture - 1].isalnum() or text[picture - 1] == " "
+    ):
         picture -= 1
         if is_strange(text[picture]):  # what follows belongs to it: a selector of its form, say
             stop = picture
@@ -95,28 +101,36 @@ def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:
 
 def _in_usual_letters(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> tuple[str, Restore]:
     style = style_of(text)
-    if style is None or (style == "small letters" and not facts.hardly_has_small_letters):
+    if style is None or style not in facts.unusual_styles:
         return text, str
-    first_words = _first_words(text) if facts.begins_with_capitals else ()
-    usual = _WORD.sub(lambda found: _usual(found[0], vocabulary, found.start() in first_words), text)
-    words = _WORD.findall(text)
-    changed = sum(before != after for before, after in zip(words, _WORD.findall(usual), strict=False))
-    if not changed or (style == "title" and 2 * changed < len(words) - 1):  # the nouns of German make no title
+    spans = placeholder_spans(text)
+    words = [found for found in _WORD.finditer(text) if not any(a <= found.start() < b for a, b in spans)]
+    first_words = _first_words(text, words) if facts.begins_with_capitals else ()
+    usual, done, changed = "", 0, 0
+    for found in words:
+        word = found[0]
+        if not any(map(str.isdecimal, word)) and (style != "title" or word[1:].islower() or len(word) == 1):
+            word = _usual(word, vocabulary, found.start() in first_words)
+        usual += text[done : found.start()] + word
+        done, changed = found.end(), changed + (word != found[0])
+    if not changed or (style == "title" and (changed < 2 or 2 * changed < len(words) - 1)):  # nouns of German, names
         return text, str
-    forms = {"capitals": capitals, "title": title}
-    return usual, forms[style] if style in forms and facts.keeps(style) else str
+    forms = {"capitals": partial(capitals, turkish=facts.is_turkish), "title": partial(title, turkish=facts.is_turkish)}
+    return usual + text[done:], forms[style] if style in forms and facts.keeps(style) else str
 
 
-def capitals(text: str) -> str:
+def capitals(text: str, *, turkish: bool = False) -> str:
     """A text in capitals: `STRASSE`. Georgian, which is not written so, stays."""
-    if "ı" in text:  # Turkish
-        text = text.replace("i", "İ")
-    return _SMALL.sub(lambda found: found[0].upper(), text)
+    return _SMALL.sub(lambda found: _capital(found[0], turkish), text)
 
 
-def title(text: str) -> str:
+def title(text: str, *, turkish: bool = False) -> str:
     """A text whose words begin with capitals."""
-    return _WORD_START.sub(lambda found: found[0].upper(), text)
+    return _WORD_START.sub(lambda found: _capital(found[0], turkish), text)
+
+
+def _capital(letter: str, turkish: bool) -> str:
+    return "İ" if turkish and letter == "i" else letter.upper()
 
 
 def open_ended(text: str) -> str:
@@ -124,16 +138,12 @@ def open_ended(text: str) -> str:
     return _LAST_SIGN.sub("", text) or text
 
 
-def _first_words(text: str) -> set[int]:
-    """Where the sentences of a text begin, quotes and signs left out."""
+def _first_words(text: str, words: Sequence[regex.Match[str]]) -> set[int]:
+    """Where the first of the words of each sentence of a text begins."""
     from .scripts import sentences  # most texts are in their usual form
 
-    begin, found = 0, set[int]()
-    for sentence in sentences(text):
-        if word := _WORD.search(sentence):
-            found.add(begin + word.start())
-        begin += len(sentence)
-    return found
+    ends = list(accumulate(map(len, sentences(text))))
+    return {next(group).start() for _, group in groupby(words, lambda word: bisect_right(ends, word.start()))}
 
 
 def _usual(word: str, vocabulary: Vocabulary, begins_sentence: bool) -> str:
@@ -143,4 +153,6 @@ def _usual(word: str, vocabulary: Vocabulary, begins_sentence: bool) -> str:
     small = min((one.replace("İ", "i").lower() for one in spellings), key=vocabulary.cost)
     capital = small[:1].upper() + small[1:]
     choices = [small, capital, word, word.upper()]
+    if small[:1] == "i" and "İ" in vocabulary.characters:  # Turkish
+        choices.append("İ" + small[1:])
     return min((one for one in choices if not begins_sentence or one != small), key=vocabulary.cost, default=small)

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ..data.cleaning import clean
 from ..data.tokenizer import BOS_ID, EOS_ID
-from ..data.usual_form import in_usual_form
 from ..seq2seq.model.attention import attention_maps
 from ..seq2seq.model.encoder_decoder import Transformer
 from .translator import Translation, Translator
@@ -33,10 +32,9 @@ def attention_map(translator: Translator, text: str, translation: Translation) -
     """The attention of a text's translation, by the plain model; None for a blank text and one that had to be split."""
     model, tokenizer = translator.model, translator.tokenizer
     masked = tokenizer.mask(clean(text))
-    ids = tokenizer.src.encode(in_usual_form(masked.text, tokenizer.src, translator.facts).text)
-    if translation.ids is None or not ids:
+    if translation.ids is None or not translation.source_ids:
         return None
-    src = torch.tensor([[*ids, EOS_ID]], device=translator.device)  # (1, S)
+    src = torch.tensor([[*translation.source_ids, EOS_ID]], device=translator.device)  # (1, S)
     tgt_in = torch.tensor([[BOS_ID, *translation.ids]], device=translator.device)  # (1, T)
     with attention_maps(model) as maps:
         model(src, tgt_in)

@@ -53,6 +53,7 @@ class Translation:
         looped: The first search said the same again and again. Where `repaired`, this is what a second one found.
         repaired: This is what a second search found, for a loop or a lost placeholder.
         constrained: The free output lacked a term, so this is what a search found that has to write it.
+        source_ids: The ids of what the model read, without eos; None where `ids` is.
         signs: The numbers that `SIGNS` names; none where nothing was searched for.
         projected: How good it probably is, where the run has been calibrated for this search, see `projection`.
     """
@@ -73,6 +74,7 @@ class Translation:
     looped: bool = False
     repaired: bool = False
     constrained: bool = False
+    source_ids: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
     signs: tuple[float, ...] = field(default=(), repr=False, compare=False)
     projected: "Projection | None" = field(default=None, compare=False)
 
@@ -158,6 +160,7 @@ class Job:
             glued=different.glued,
             numbers=self.numbers(source, best.text),
             missed=_missed([term for part in self.parts for term in part.terms], self._written),
+            source_ids=tuple(self.parts[0].ids) if len(self.parts) == 1 else None,
             unknown=unknown,
             unknown_share=share,
             looped=self.looped,

@@ -239,7 +239,9 @@ class Translator(FromRun):
         if not prefix and not (self.facts.is_usual(read) and self._known.issuperset(read)):
             from ..data.usual_form import in_usual_form  # most texts are in it
 
-            read, job.restore, job.unread = in_usual_form(read, self.tokenizer.src, self.facts)
+            form = in_usual_form(read, self.tokenizer.src, self.facts)
+            if glossary is None or not any(map(glossary.wanted, form.unread)):
+                read, job.restore, job.unread = form
             if not read:  # nothing of it is known
                 return job
         pieces, cut = [read], False
@@ -251,7 +253,8 @@ class Translator(FromRun):
             self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
         for number, piece in enumerate(pieces):
             ids, start = encode(piece), [] if number else prefix
-            terms = glossary.wanted(job.restore(piece)) if glossary else []
+            written = job.masked.text if len(pieces) == 1 else piece  # terms may be in capitals
+            terms = glossary.wanted(written) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
 

@@ -340,22 +340,24 @@ function joinTexts(texts) {
 const USUAL_WORD = /[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’]*/gu;
 const SMALL_WORD_START = /(?<![\p{L}\p{M}\p{N}'’])(?!\p{Script=Georgian})\p{Ll}/gu;
 const ALSO = [["SS", "ß"], ["I", "ı"]];
-const WORDS_OF_A_TITLE = 3;
+const WORDS_OF_A_TITLE = 3, LETTERS_OF_A_WORD = 5;
 const isCased = (text) => text.toLowerCase() !== text.toUpperCase();
 const isUpper = (text) => /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 const isLower = (text) => /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 const isOpen = (text) => /[\p{L}\p{M}\p{N}]$/u.test(text);
 const asItIs = (text) => text;
 const openEnded = (text) => text.replace(/\s*\p{Sentence_Terminal}+$/u, "") || text;
-const titled = (text) => text.replace(SMALL_WORD_START, (one) => one.toUpperCase());
-const capitals = (text) =>
-  (text.includes("ı") ? text.replaceAll("i", "İ") : text).replace(/(?!\p{Script=Georgian})\p{Ll}/gu, (one) => one.toUpperCase());
+const capitalOf = (letter, isTurkish) => (isTurkish && letter === "i" ? "İ" : letter.toUpperCase());
+const titled = (text, isTurkish) => text.replace(SMALL_WORD_START, (one) => capitalOf(one, isTurkish));
+const capitals = (text, isTurkish) => text.replace(/(?!\p{Script=Georgian})\p{Ll}/gu, (one) => capitalOf(one, isTurkish));
+const isPicture = (one) => /[\p{So}\u{1f3fb}-\u{1f3ff}]/u.test(one) && !"°©®™№℗℠".includes(one);
 
 /** Whether a text is in "capitals", a "title" or in "small letters"; else null. */
 function styleOf(text) {
   const words = text.split(" ").filter(isCased);
   if (!words.some((word) => [...word].length > 1)) return null;
-  if (words.every(isUpper)) return "capitals";
+  if ([...text].some((one) => /\p{L}/u.test(one) && !isCased(one))) return null;
+  if (words.every(isUpper)) return words.length > 1 || [...words[0]].length >= LETTERS_OF_A_WORD ? "capitals" : null;
   if (words.every(isLower)) return "small letters";
   return words.length >= WORDS_OF_A_TITLE && words.every((word) => !isLower([...word].find(isCased))) ? "title" : null;
 }
@@ -372,7 +374,7 @@ function inUsualForm(text, vocabulary, facts) {
 function unknownEnds(text, known) {
   const isKnown = (one) => known.has(one) || SYMBOLS.includes(one) || known.has(one.toLowerCase()) || known.has(one.toUpperCase());
   const isLetterOrDigit = (one) => /[\p{L}\p{N}]/u.test(one), characters = [...text];
-  const isStrange = (one) => !isKnown(one) && /[\p{L}\p{N}\p{S}]/u.test(one);
+  const isStrange = (one) => !isKnown(one) && (isLetterOrDigit(one) || isPicture(one));
   if (!characters.some(isStrange) || !/\p{L}/u.test(text)) return ["", text, ""];
   const isKept = (word) => !word.some(isStrange) || word.some((one) => isKnown(one) && (isLetterOrDigit(one) || SYMBOLS.includes(one)));
   let [start, stop, at] = [0, 0, 0], isAny = false;
@@ -381,7 +383,7 @@ function unknownEnds(text, known) {
     at += word.length + 1;
   }
   while (start < stop && isStrange(characters[start]) && !isLetterOrDigit(characters[start])) start += 1;
-  for (let last = stop - 1; last >= start && !isKnown(characters[last]) && !isLetterOrDigit(characters[last]); last--)
+  for (let last = stop - 1; last >= start && characters[last] !== " " && !isKnown(characters[last]) && !isLetterOrDigit(characters[last]); last--)
     if (isStrange(characters[last])) stop = last;
   if (!characters.slice(start, stop).some((one) => /\p{L}/u.test(one) && isKnown(one))) return [text, "", ""];
   return [characters.slice(0, start), characters.slice(start, stop), characters.slice(stop)].map((part) => part.join(""));
@@ -389,22 +391,30 @@ function unknownEnds(text, known) {
 
 function inUsualLetters(text, vocabulary, facts) {
   const style = styleOf(text);
-  if (style === null || (style === "small letters" && !facts.hardly_has_small_letters)) return [text, asItIs];
-  const first = facts.begins_with_capitals ? firstWords(text) : new Set();
-  const usual = text.replace(USUAL_WORD, (word, at) => usualWord(word, vocabulary, first.has(at)));
-  const words = text.match(USUAL_WORD) ?? [], after = usual.match(USUAL_WORD) ?? [];
-  const changed = words.filter((word, i) => i < after.length && word !== after[i]).length;
-  if (!changed || (style === "title" && 2 * changed < words.length - 1)) return [text, asItIs];
-  return [usual, (facts.kept_styles.includes(style) && { capitals, title: titled }[style]) || asItIs];
+  if (style === null || !facts.unusual_styles.includes(style)) return [text, asItIs];
+  const spans = HINT.test(text) ? [...text.matchAll(PLACEHOLDER)].map(({ index, 0: found }) => [index, index + found.length]) : [];
+  const words = [...text.matchAll(USUAL_WORD)].filter(({ index }) => !spans.some(([first, end]) => first <= index && index < end));
+  const first = facts.begins_with_capitals ? firstWords(text, words) : new Set();
+  let [usual, done, changed] = ["", 0, 0];
+  for (const { index, 0: found } of words) {
+    const letters = [...found], isChanged = style !== "title" || letters.length === 1 || isLower(letters.slice(1).join(""));
+    const word = !/\p{Nd}/u.test(found) && isChanged ? usualWord(found, vocabulary, first.has(index)) : found;
+    usual += text.slice(done, index) + word;
+    done = index + found.length;
+    changed += word !== found;
+  }
+  if (!changed || (style === "title" && (changed < 2 || 2 * changed < words.length - 1))) return [text, asItIs];
+  const form = facts.kept_styles.includes(style) && { capitals, title: titled }[style];
+  return [usual + text.slice(done), form ? (output) => form(output, facts.is_turkish) : asItIs];
 }
 
-/** Where the sentences of a text begin. */
-function firstWords(text) {
+/** Where the first of the words of each sentence begins. */
+function firstWords(text, words) {
   const found = new Set();
   let begin = 0;
   for (const sentence of sentencesOf(text)) {
-    const at = sentence.search(USUAL_WORD);
-    if (at >= 0) found.add(begin + at);
+    const word = words.find(({ index }) => begin <= index && index < begin + sentence.length);
+    if (word) found.add(word.index);
     begin += sentence.length;
   }
   return found;
@@ -418,7 +428,8 @@ function usualWord(word, vocabulary, beginsSentence) {
   const spellings = [word, ...also.map(([from, to]) => word.replaceAll(from, to))];
   const small = cheapest(spellings.map((one) => one.replaceAll("İ", "i").toLowerCase()));
   const [initial] = small, capital = initial.toUpperCase() + small.slice(initial.length);
-  const choices = [small, capital, word, word.toUpperCase()].filter((one) => !beginsSentence || one !== small);
+  const turkish = initial === "i" && vocabulary.characters.has("İ") ? ["İ" + small.slice(1)] : [];
+  const choices = [small, capital, word, word.toUpperCase(), ...turkish].filter((one) => !beginsSentence || one !== small);
   return choices.length ? cheapest(choices) : small;
 }
 
@@ -1693,7 +1704,7 @@ class Translator extends Machine {
     const job = { masked, parts: [], repaired: false, looped: false, cut: false };
     if (!this.takesSearch(cleaned)) return this.result(job, cleaned ? printable(text) : "");
     const options = this.searchOptions(settings);
-    const isBegun = Boolean(settings.prefix);
+    const isBegun = this.tgt.encode(settings.prefix ?? "").length > 0;
     const [read, restore, unread] = isBegun ? [masked.text, asItIs, []] : inUsualForm(masked.text, this.src, header.facts);
     Object.assign(job, { restore, unread });
     if (!read) return this.result(job, printable(text)); // nothing of it is known

@@ -115,7 +115,8 @@ def facts_of(facts: CorpusFacts) -> dict[str, Any]:
         "keeps_letterless": facts.keeps_letterless,
         "keeps_numbers": facts.keeps_numbers,
         "kept_styles": [style for style in get_args(Style) if facts.keeps(style)],
-        "hardly_has_small_letters": facts.hardly_has_small_letters,
+        "unusual_styles": list(facts.unusual_styles),
+        "is_turkish": facts.is_turkish,
         "begins_with_capitals": facts.begins_with_capitals,
         "last_sign": facts.last_sign,
     }

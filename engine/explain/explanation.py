@@ -189,6 +189,10 @@ class Reading:
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
         read = in_usual_form(self._masked.text, tokenizer.src, facts).text if facts else self._masked.text
+        if not read:
+            raise DataError(
+                "there is nothing to explain: the vocabulary knows no letter of the text; it is only copied"
+            )
         self.ids = (tokenizer.tgt if begins else tokenizer.src).encode(read)
         if len(self.ids) >= max_seq_len:
             raise DataError(

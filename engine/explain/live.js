@@ -124,6 +124,7 @@ class Explainer {
     if (!masked.text) throw new Error("there is nothing to explain: the text is blank");
     const isTranslated = machine.header.purpose === "translator";
     const ids = this.vocabulary.encode(isTranslated ? inUsualForm(masked.text, this.vocabulary, machine.header.facts)[0] : masked.text);
+    if (!ids.length) throw new Error("there is nothing to explain: the vocabulary knows no letter of the text");
     if (ids.length >= longest) throw new Error(`the text has ${ids.length} pieces, but this model reads at most ${longest - 1}`);
     if (this.begins && ids.includes(UNK)) throw new Error("the text has a character or a word that is not in the vocabulary");
     const src = this.begins ? [] : [...ids, EOS], prefix = this.begins ? ids : [];

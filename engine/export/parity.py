@@ -25,6 +25,7 @@ from typing import Any
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.placeholders import Masked
+from ...data.usual_form import in_usual_form
 from ...seq2seq.decoding.beam import Beam
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import length_normaliser
@@ -167,7 +168,8 @@ def compare(
 
     Args:
         export: From `load_export`.
-        pairs: Sentences and their references; those that do not fit the model whole, or have no letters, are left out.
+        pairs: Sentences and their references. Left out are those that do not fit the model whole, that have no letters,
+            and that tfm reads in another form (`data.usual_form`).
         on_done: Hears how many translations have been compared so far, of `len(pairs)` for each of `searches`.
     """
     tokenizer, decoding, max_seq_len = translator.tokenizer, translator.decoding, translator.max_seq_len
@@ -175,7 +177,8 @@ def compare(
     for src, tgt in filter(lambda pair: translator.is_searched(pair[0]), pairs):
         mask = tokenizer.mask(src)  # CTranslate2 knows no placeholders, only their symbols
         pieces = tokenizer.src.encode_as_pieces(mask.text)
-        if 0 < len(pieces) < max_seq_len:
+        as_it_stands = in_usual_form(mask.text, tokenizer.src, translator.facts).text == mask.text
+        if as_it_stands and 0 < len(pieces) < max_seq_len:
             texts.append(src)
             references.append([tgt])
             masked.append(mask)

@@ -45,7 +45,8 @@ def vocabulary(sentences: list[str]) -> Vocabulary:
 
 def test_capitals_titles_and_open_ends() -> None:
     assert capitals("Straße 5, l'été: ვინ \ufdd1") == "STRASSE 5, L'ÉTÉ: ვინ \ufdd1"
-    assert capitals("kırık bir kitap") == "KIRIK BİR KİTAP"
+    assert capitals("kırık bir kitap", turkish=True) == "KIRIK BİR KİTAP" and capitals("in Kırık") == "IN KIRIK"
+    assert title("istanbul ve ısı", turkish=True) == "İstanbul Ve Isı"
     assert title("the cat's l'eau — école 3rd ვინ") == "The Cat's L'eau — École 3rd ვინ"
     assert [open_ended(text) for text in ("Ja.", "Was?!", "यह है।", "はい。", "3.5", "...", "(so.)")] == [
         *("Ja", "Was", "यह है", "はい", "3.5", "...", "(so.)")
@@ -53,10 +54,29 @@ def test_capitals_titles_and_open_ends() -> None:
 
 
 def test_styles() -> None:
-    assert [style_of(text) for text in ("I LOVE YOU.", "A 3 \ufdd1 NO!", "СТОЙ", "ΟΧΙ")] == ["capitals"] * 4
+    assert [style_of(text) for text in ("I LOVE YOU.", "A 3 \ufdd1 NO!", "СТОЙТЕ", "ΟΧΙ ΝΑΙ")] == ["capitals"] * 4
     assert [style_of(text) for text in ("The Old Man", "«The» L'Eau 3 Is", "Der Hund Ist")] == ["title"] * 3
     assert [style_of(text) for text in ("i see", "été", "straße 5")] == ["small letters"] * 3
-    assert not any(map(style_of, ("The old Man", "Tom Smith", "I", "A 5", "", "はい", "123", "यह है", "iPhone")))
+    assert not any(
+        map(
+            style_of,
+            (
+                "The old Man",
+                "Tom Smith",
+                "I",
+                "A 5",
+                "",
+                "はい",
+                "123",
+                "यह है",
+                "iPhone",
+                "NASA",
+                "10 PM",
+                "他在NASA工作",
+                "我 有 TV 和 PC",
+            ),
+        )
+    )
 
 
 @pytest.mark.parametrize("change", [capitals, title, str.lower])
@@ -89,7 +109,7 @@ def test_german_and_turkish_letters() -> None:
 
 
 def test_what_is_usual_is_read_as_it_is(sentences: list[str], vocabulary: Vocabulary) -> None:
-    for text in (*sentences[:50], "NATO NATO.", "Tom Visit Paris and more.", "123 %", ""):
+    for text in (*sentences[:50], "NATO.", "€5 +", "Tom Visit Paris and more.", "123 %", ""):
         assert in_usual_form(text, vocabulary, FACTS) == UsualForm(text)
     nouns = vocabulary_of(["Hunde Katzen Mäuse sind da.", "Die Hunde und Katzen."] * 60)
     assert in_usual_form("Hunde Katzen Mäuse.", nouns, FACTS) == UsualForm("Hunde Katzen Mäuse.")
@@ -115,9 +135,14 @@ def test_what_the_training_pairs_show() -> None:
     )
     assert look_at([("यह है।", "Yes.")] * 9, ()).last_sign == "।" and not look_at([("(so)", "(ja)")] * 9, ()).last_sign
     small = ("he is", "er ist")
-    assert look_at([ends] * 999 + [small], ()).hardly_has_small_letters
-    assert not look_at([ends] * 998 + [small] * 2, ()).hardly_has_small_letters
-    assert not CorpusFacts(pairs=SAMPLE).hardly_has_small_letters, "of an older model nothing is known"
+    assert look_at([ends] * 999 + [small], ()).unusual_styles == ("capitals", "title", "small letters")
+    assert look_at([ends] * 998 + [small] * 2, ()).unusual_styles == ("capitals", "title")
+    assert look_at([ends] * 8 + [shouted, named], ()).unusual_styles == ("capitals", "title", "small letters")
+    assert look_at([ends] * 7 + [shouted, named] * 2, ()).unusual_styles == ("small letters",)
+    assert CorpusFacts(pairs=SAMPLE - 1).unusual_styles == ("capitals", "title"), "of an older model nothing is known"
+    assert (
+        look_at([("a", "ısı"), *[ends] * 4], ()).is_turkish and not look_at([("a", "ısı"), *[ends] * 5], ()).is_turkish
+    )
 
 
 def test_titles_that_no_target_has_are_read_but_not_restored(vocabulary: Vocabulary) -> None:
@@ -131,6 +156,22 @@ def test_a_text_without_a_sign_is_read_with_one(vocabulary: Vocabulary) -> None:
     read, restore, _ = in_usual_form("WE LIKE IT", vocabulary, FACTS)
     assert (read, restore("Wir mögen es.")) == ("We like it.", "WIR MÖGEN ES")
     assert in_usual_form("We like it,", vocabulary, FACTS) == UsualForm("We like it,")
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("%s VISIT THE HOUSE {NAME} AND <B>WE</B> LIKE IT.", "%s VISIT THE HOUSE {NAME} AND <B>WE</B> LIKE IT."),
+        ("<FR> WE LIKE IT AT TOM@EXAMPLE.COM.", "<FR> We like it at TOM@EXAMPLE.COM."),
+        ("we like %s and tom.", "We like %s and Tom."),
+        ("WE VISIT THE MP3 AND NATO.", "We visit the MP3 and NATO."),
+        ("We Like The House And The MARKET.", "We like the house and the MARKET."),
+        ("Tom Visit Paris.", "Tom Visit Paris."),
+        ("€tom and +tom.", "€Tom and +Tom."),
+    ],
+)
+def test_what_is_no_word_stays(vocabulary: Vocabulary, text: str, read: str) -> None:
+    assert in_usual_form(text, vocabulary, FACTS).text == read
 
 
 @pytest.mark.parametrize(

@@ -577,8 +577,10 @@ def test_a_text_in_capitals_keeps_its_terms_and_a_given_beginning(translator: Tr
     plain, shouted = (translator.translate([text], glossary=glossary)[0] for text in ("a dog", "A DOG"))
     assert (plain.missed, plain.constrained) == (shouted.missed, shouted.constrained) == ((), True)
     assert shouted.text == plain.text.upper() and "ZELT" in shouted.text
-    begun = translator.translate(["THE CAT SEES THE HOUSE."], prefixes="ein Hund")[0]
-    assert begun.text.startswith("ein Hund")
+    assert translator.translate(["☃ a dog"], glossary=Glossary([("☃", "Eis")]))[0].missed == ()
+    begun_of = "THE CAT SEES THE HOUSE."
+    begun = translator.translate([begun_of], prefixes="ein Hund")[0]
+    assert begun.text.startswith("ein Hund") and begun.source_ids == (*translator.tokenizer.src.encode(begun_of),)
 
 
 def test_a_text_without_a_last_sign_is_read_with_one(model: Transformer, tokenizer: Tokenizer) -> None:

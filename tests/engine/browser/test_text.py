@@ -291,7 +291,7 @@ USUAL = """
     "facts",
     [
         CorpusFacts(pairs=1_000, in_small_letters=0, with_capital=900, last_sign="."),
-        CorpusFacts(pairs=1_000, in_capitals=90, titles=90),
+        CorpusFacts(pairs=1_000, in_capitals=90, titles=90, with_dotless_i=900),
     ],
 )
 def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFacts) -> None:
@@ -299,9 +299,7 @@ def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFa
         f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)
     ]
     tokenizer = build_tokenizer([(line, line) for line in corpus], TokenizerConfig(vocab_size=1_200, type=type_))
-    odd = (
-        "I|don't|Straße|ısı|İyi|ΣΑΣ|ǆ|ვინ|Ვ|ª|Ⅷ|ⅷ|3rd|-|«|☃|👍🏽|❤️|\U0001d518|ꙮ\u033e|. |\ufdd1|the|old|Gives| | | | |"
-    )
+    odd = "I|don't|Straße|ısı|İyi|ΣΑΣ|ǆ|ვინ|Ვ|ª|Ⅷ|ⅷ|3rd|-|«|☃|👍🏽|❤️|\U0001d518|ꙮ\u033e|%s|<fr>|€|a@b.de|MP3|他|{N}|. |\ufdd1|the|old|Gives| | | | |"
     lines = corpus + mixed(list[str](odd.split("|")), 16, 900, longest=12)
     lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
     outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
