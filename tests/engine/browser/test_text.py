@@ -299,8 +299,9 @@ def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFa
         f"{src.capitalize()}." for src, _ in toy_pairs("dev", size=200)
     ]
     tokenizer = build_tokenizer([(line, line) for line in corpus], TokenizerConfig(vocab_size=1_200, type=type_))
-    odd = "I|don't|Straße|ısı|İyi|ΣΑΣ|ǆ|ვინ|Ვ|ª|Ⅷ|ⅷ|3rd|-|«|☃|👍🏽|❤️|\U0001d518|ꙮ\u033e|%s|<fr>|€|a@b.de|MP3|他|{N}|. |\ufdd1|the|old|Gives| | | | |"
-    lines = corpus + mixed(list[str](odd.split("|")), 16, 900, longest=12)
+    odd = "I|don't|Straße|ısı|İyi|ΣΑΣ|ǆ|ვინ|Ვ|ª|Ⅷ|ⅷ|3rd|-|«|☃|👍🏽|❤️|\U0001d518|ꙮ\u033e".split("|")
+    odd += ["%s", "<fr>", "€", "a@b.de", "MP3", "他", "{N}", ". ", "\ufdd1", "the", "old", "Gives", *"     "]
+    lines = corpus + mixed(list[str](odd), 16, 900, longest=12)
     lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
     outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
     data = {"model": base64.b64encode(tokenizer.src.model).decode(), "lines": lines, "facts": facts_of(facts)}
