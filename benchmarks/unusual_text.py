@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import regex
+from common import markdown_table, note, read_lines, report_errors
 
 from tfm.data.cleaning import clean
 from tfm.data.corpus import Pair
@@ -20,6 +21,7 @@ from tfm.data.usual_form import capitals, open_ended, title
 from tfm.engine import Translator
 from tfm.engine.evaluation.scores import score
 
+HEADER = ("run", "text", "lines", "chrF", "as it is", "difference", "BLEU", "as it is")
 SEED = 7
 LETTERS_AN_ERROR = 25
 """There is one typing error in about so many letters."""
@@ -70,26 +72,25 @@ def main() -> None:
     parser.add_argument("--tgt", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=500)
     asked = parser.parse_args()
-    sides = (path.read_text(encoding="utf-8").split("\n")[: asked.sentences] for path in (asked.src, asked.tgt))
+    sides = (read_lines(path)[: asked.sentences] for path in (asked.src, asked.tgt))
     pairs = [(clean(src), clean(tgt)) for src, tgt in zip(*sides, strict=True) if src.strip() and tgt.strip()]
     copies = changed_copies(pairs)
-    print("| run | text | lines | chrF | as it is | difference | BLEU | as it is |\n|---|---|---|---|---|---|---|---|")
+    table: list[list[object]] = []
     for run in asked.runs:
         translator = Translator.load(run)
         chrf, bleu = figures(translator, pairs)
-        print(f"| {run.name} | as it is | {len(pairs)} | {chrf:.2f} | | | {bleu:.2f} | |")
+        table.append([run.name, "as it is", len(pairs), f"{chrf:.2f}", "", "", f"{bleu:.2f}", ""])
         for name, copy in copies.items():
             rows = [row for row, (plain, other) in enumerate(zip(pairs, copy, strict=True)) if plain[0] != other[0]]
             if not rows:
-                print(f"| {run.name} | {name} | 0 | | | | | |")
+                table.append([run.name, name, 0, "", "", "", "", ""])
                 continue
             plain, other = (figures(translator, [of[row] for row in rows]) for of in (pairs, copy))
-            print(
-                f"| {run.name} | {name} | {len(rows)} | {other[0]:.2f} | {plain[0]:.2f} | {other[0] - plain[0]:+.2f}"
-                f" | {other[1]:.2f} | {plain[1]:.2f} |",
-                flush=True,
-            )
+            difference = f"{other[0] - plain[0]:+.2f}"
+            chrf_and_bleu = f"{other[0]:.2f}", f"{plain[0]:.2f}", difference, f"{other[1]:.2f}", f"{plain[1]:.2f}"
+            table.append([run.name, name, len(rows), *chrf_and_bleu])
+    note(markdown_table(HEADER, table))
 
 
 if __name__ == "__main__":
-    main()
+    report_errors(main)

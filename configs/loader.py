@@ -26,6 +26,8 @@ _LONGEST_VALUE = 60
 """The largest number of characters of a wrong value that are shown."""
 _DEEPEST = 20
 """The largest depth of brackets in brackets; a configuration needs one."""
+_RETIRED = {("training", "variation"): 0.0}
+"""Settings that were taken out, with the value at which they did nothing: files of earlier versions may have them."""
 _EXTENDS = "extends"
 Tree = dict[str, Any]
 
@@ -229,14 +231,10 @@ def _line_numbers(text: str) -> dict[tuple[str, ...], int]:
     return lines
 
 
-RETIRED = {("training", "variation"): 0.0}
-"""Settings that were taken out, with the value at which they did nothing: files of earlier versions may have them."""
-
-
 def _validate(tree: Tree, name: str, lines: dict[tuple[str, ...], int]) -> RunConfig:
     from pydantic import ValidationError
 
-    for (section, key), value in RETIRED.items():
+    for (section, key), value in _RETIRED.items():
         if isinstance(tree.get(section), dict) and tree[section].get(key) == value:
             tree = tree | {section: {one: kept for one, kept in tree[section].items() if one != key}}
     try:

@@ -2,7 +2,8 @@
 
 A text repeats itself as a model does that has learned little. That is counted in letters, not in pieces: a char
 vocabulary and a word vocabulary are judged alike. Numbers are compared in the digits of any script. The two sides of
-a corpus are known by their groups of three characters, so that swapped ones are noticed.
+a corpus are known by their groups of three characters, so that swapped ones are noticed. The letters of the sources
+(capitals, titles, small letters) and the signs at their ends are counted for `usual_form`.
 """
 
 import re
@@ -47,7 +48,6 @@ FEWEST_PAIRS, FEWEST_GROUPS = 10, 300
 """A side with fewer says too little."""
 CLEARLY = 1.5
 """Sides are swapped if each is this many times closer to the other side of the training data than to its own."""
-
 
 WORDS_OF_A_TITLE = 3
 """A text with fewer words is no title: it may be a name."""

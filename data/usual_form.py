@@ -51,7 +51,8 @@ class UsualForm(NamedTuple):
 def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> UsualForm:
     """How a model reads a masked text.
 
-    What the training pairs have often is read as it is, but for capitals and titles: they are never often enough.
+    A text stays as it is if its style is none of `facts.unusual_styles`, if it ends as training text does, and if the
+    vocabulary knows its ends.
     """
     begin, middle, end = _unknown_ends(text, vocabulary.characters)
     read, restore = _in_usual_letters(middle, vocabulary, facts)
