@@ -10,6 +10,10 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, NoReturn, TextIO
 
 from ..system.cores import allowed_cores, available_cores
@@ -125,6 +129,36 @@ def set_up_libraries() -> None:
     # together each time it has been used up.
     if (cores := available_cores()) < allowed_cores():
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))
+    if "torch" not in sys.modules:
+        sys.meta_path.insert(0, _WithoutShapes())
+
+
+class _WithoutShapes(MetaPathFinder):
+    """Spares torch a quarter of its import: the functions that say what each operation does to shapes.
+
+    Graphs alone (`torch.compile`) need them, and no command makes one. Whoever imports what makes them gets these
+    functions first, as torch itself would have had it.
+    """
+
+    SHAPES = "torch._meta_registrations"
+    GRAPHS = frozenset({"torch._dynamo", "torch._prims"})
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """See `MetaPathFinder`."""
+        if fullname == self.SHAPES:
+            return ModuleSpec(fullname, _Empty())
+        if fullname in self.GRAPHS:
+            sys.meta_path.remove(self)
+            sys.modules.pop(self.SHAPES, None)
+            import_module(self.SHAPES)
+        return None
+
+
+class _Empty(Loader):
+    """Loads a module without contents."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """See `Loader`."""
 
 
 @contextlib.contextmanager

@@ -124,8 +124,8 @@ class _Column:
     """One list column of one record batch as two flat arrays, without a copy."""
 
     def __init__(self, column: Any) -> None:
-        self.offsets: npt.NDArray[np.int32] = column.offsets.to_numpy()
-        self.values: Ids = column.values.to_numpy()
+        self.offsets: npt.NDArray[np.int32] = _numbers(column.offsets)
+        self.values: Ids = _numbers(column.values)
 
     def __getitem__(self, row: int) -> Ids:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
@@ -266,5 +266,19 @@ def _record_batch(*sides: Rows) -> Any:
     for rows in sides:
         offsets = np.zeros(len(rows) + 1, dtype=np.int32)
         np.cumsum(rows.lengths, out=offsets[1:])
-        columns.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.ids)))
+        columns.append(pa.ListArray.from_arrays(_array(offsets), _array(rows.ids)))
     return pa.record_batch(columns, schema=_SCHEMA)
+
+
+# What follows is pa.array and to_numpy for numbers of 32 bits. Those import pandas, a third of a second, to see whether
+# what they are given is of pandas.
+
+
+def _array(numbers: npt.NDArray[np.int32]) -> Any:
+    return pa.Array.from_buffers(
+        pa.int32(), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers, np.int32))]
+    )
+
+
+def _numbers(array: Any) -> npt.NDArray[np.int32]:
+    return np.frombuffer(array.buffers()[1], np.int32, len(array), array.offset * np.dtype(np.int32).itemsize)

@@ -18,7 +18,7 @@ def train_and_score(
     tmp_path: Path, preset: str, train: dict[str, Path], test: tuple[Path, Path], metrics: list[str], *flags: object
 ) -> dict[str, float]:
     files = [flag for name, path in train.items() for flag in (f"--{name}", path)]
-    options = {"cwd": tmp_path, "timeout": 7000, "env": {"OMP_NUM_THREADS": "2"}}
+    options = {"cwd": tmp_path, "timeout": 7000}
     done = run_command("train", "--config", preset, *files, **options)  # pyright: ignore[reportArgumentType]
     assert done.returncode == 0, done.stderr.decode()
     wanted = [flag for name in metrics for flag in ("--metric", name)]
@@ -42,7 +42,7 @@ def test_scan_is_solved_by_the_lines_of_the_readme(tmp_path: Path, corpora: Path
     said = ""
     for line in lines:
         words = shlex.split(line.replace("$TFM_CORPORA", str(corpora)))
-        done = run_command(*words[1:], cwd=tmp_path, timeout=7000, env={"OMP_NUM_THREADS": "2"})
+        done = run_command(*words[1:], cwd=tmp_path, timeout=7000)
         assert done.returncode == 0, done.stderr.decode()
         said = done.stdout.decode()
     found = re.search(r"exact\W+([\d.]+)", said)
