@@ -275,9 +275,7 @@ def _record_batch(*sides: Rows) -> Any:
 
 
 def _array(numbers: npt.NDArray[np.int32]) -> Any:
-    return pa.Array.from_buffers(
-        pa.int32(), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers, np.int32))]
-    )
+    return pa.Array.from_buffers(pa.int32(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def _numbers(array: Any) -> npt.NDArray[np.int32]:
