@@ -10,7 +10,7 @@ from .cleaning import clean
 from .formats import suffix_of
 from .formats.refused import refuse_known_format
 from .reading import read_lines
-from .words import find_terms, folded
+from .words import find_terms, folded, with_plain_apostrophes
 
 _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
 """What the first two columns are called in a line that names them."""
@@ -24,8 +24,8 @@ class Glossary:
     >>> translator.translate(["the cat sees the house."], glossary=terms)[0].text.startswith("ein Hund")
     True
 
-    A term is found as a whole word or several (see `words`), the longest first. One in small letters is found however
-    it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
+    A term is found as a whole word or several (see `words`), the longest first, whichever apostrophe it has. One in
+    small letters is found however it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
     as often.
     """
 
@@ -33,7 +33,7 @@ class Glossary:
         self._entries: dict[str, dict[str, str]] = {}
         """Translations by term, by the folded term."""
         for term, translation in entries:
-            term = clean(term)
+            term = with_plain_apostrophes(clean(term))
             self._entries.setdefault(folded(term), {})[term] = clean(translation)
         self._longest = max(map(len, self._entries), default=0)
 
@@ -49,7 +49,7 @@ class Glossary:
         """
         is_csv = suffix_of(path) == ".csv"
         if not is_csv:
-            refuse_known_format(path, "a glossary has lines of term<TAB>translation, or is a .csv")
+            refuse_known_format(path, "a glossary has lines of term<TAB>translation, or is a .csv", but=(".tsv",))
         entries: dict[str, str] = {}
         lines: dict[str, int] = {}
         for number, row in _rows(path, is_csv, encoding):
@@ -73,6 +73,7 @@ class Glossary:
 
     def _translation(self, part: str) -> str | None:
         """Of a term as it stands in a text."""
+        part = with_plain_apostrophes(part)
         terms = self._entries.get(folded(part), {})
         fitting = (term for term in terms if part == term.upper() or term == term.lower())
         return terms.get(part if part in terms else next(fitting, ""))

@@ -91,10 +91,14 @@ def placeholder_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for _, match in _find(text)]
 
 
+def without_placeholders(text: str, kinds: Collection[str] = KINDS) -> str:
+    """A text with a space in the place of each placeholder of these kinds."""
+    return _replaced(text, dict.fromkeys(placeholders(text, kinds), " "))
+
+
 def has_words(text: str, kinds: Collection[str] = KINDS) -> bool:
     """Whether a text has letters besides its placeholders of these kinds."""
-    values = placeholders(text, kinds)
-    return any(character.isalpha() for character in (_replaced(text, dict.fromkeys(values, " ")) if values else text))
+    return any(character.isalpha() for character in without_placeholders(text, kinds))
 
 
 def _replaced(text: str, by: Mapping[str, str]) -> str:

@@ -95,4 +95,9 @@ def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
 
 def folded(text: str) -> str:
     """A text without the difference between small letters and capitals, those of Turkish i included."""
-    return text.casefold().replace("i\u0307", "i")
+    return with_plain_apostrophes(text).casefold().replace("i\u0307", "i")
+
+
+def with_plain_apostrophes(text: str) -> str:
+    """A text with `'` for the typographic apostrophe: which of them is written says nothing about a word."""
+    return text.replace("\u2019", "'")

@@ -62,7 +62,7 @@ def task_of(batch: Sequence[Part], device: torch.device) -> Task:
         bos_id=BOS_ID,
         eos_id=EOS_ID,
         prefixes=[part.prefix for part in batch],
-        phrases=[part.phrases for part in batch],
+        phrases=[part.phrases or () for part in batch],
         keys=[part.key for part in batch],
         device=device,
     )

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.cleaning import clean
 from ..data.facts import CorpusFacts, differences_in_numbers, is_loop
-from ..data.placeholders import NO_DIFFERENCES, Differences, Masked, differences
+from ..data.placeholders import (
+    NO_DIFFERENCES,
+    Differences,
+    Masked,
+    differences,
+    has_words,
+    without_placeholders,
+)
 from ..data.tokenizer import PLACEHOLDER_IDS, Tokenizer
 from ..seq2seq.decoding.search import Hypothesis
 
@@ -48,7 +55,8 @@ class Translation:
             and the source has not; that touch a letter in the output alone.
         numbers: Those that the source has and the output has not, and the other way round. A hint: one may be a word.
         missed: Translations of a glossary's terms that it should have, and has not.
-        unknown: What the vocabulary does not know of the source: characters, or words of a word vocabulary.
+        unknown: What the vocabulary does not know of the source, its placeholders left out: characters, or words of a
+            word vocabulary.
         unknown_share: The share of the source's characters that this is, from 0 to 1; white space does not count.
         looped: The first search said the same again and again. Where `repaired`, this is what a second one found.
         repaired: This is what a second search found, for a loop or a lost placeholder.
@@ -141,7 +149,8 @@ class Job:
 
     def translation(self) -> Translation:
         """The translation, when all parts have been searched for."""
-        unknown, share = self.tokenizer.unknown(" ".join([*self.unread, *(part.text for part in self.parts)]))
+        read = " ".join([*self.unread, *(part.text for part in self.parts)])
+        unknown, share = self.tokenizer.unknown(without_placeholders(read, self.tokenizer.placeholders.expected))
         if not self.parts:
             text = _printable(self.text) if self.masked.text else ""
             return Translation(text, alternatives=(Translation(text),), unknown=unknown, unknown_share=share)
@@ -191,10 +200,11 @@ class Job:
         )
 
     def numbers(self, source: str, output: str) -> Differences:
-        """The numbers in which two texts differ, unless the corpus spells or changes them."""
+        """The numbers in which two texts differ, those in placeholders left out, unless the corpus changes numbers."""
         if not self.facts.keeps_numbers:
             return NO_DIFFERENCES
-        return Differences(*map(tuple, differences_in_numbers(source, output)))
+        without = map(without_placeholders, (source, output))
+        return Differences(*map(tuple, differences_in_numbers(*without)))
 
     def _detokenized(self, hypotheses: list[Hypothesis]) -> Translation:
         """One hypothesis for each part, joined."""
@@ -219,7 +229,8 @@ class Part:
         prefix: The pieces that the output begins with.
         max_length: Most pieces of the output, eos included.
         terms: The translations of a glossary's terms in it.
-        phrases: What a search under constraint has to write.
+        phrases: What a search under constraint has to write; None where a search is under no constraint. Symbols of
+            placeholders come nowhere but in a phrase.
         found: Hypotheses, best first.
         constrained: Whether the search had to write the terms.
     """
@@ -231,7 +242,7 @@ class Part:
     prefix: list[int]
     max_length: int
     terms: list[str] = field(default_factory=list)
-    phrases: "tuple[Phrase, ...]" = ()
+    phrases: "tuple[Phrase, ...] | None" = None
     found: list[Hypothesis] = field(default_factory=list)
     constrained: bool = False
 
@@ -256,9 +267,10 @@ class Part:
         return len(self.best.ids) + 1 < self.max_length
 
     @property
-    def is_faithful(self) -> bool:
-        """Whether the output has the symbols of the source, and no others."""
-        return _symbols(self.ids) == _symbols(self.best.ids)
+    def unfaithful(self) -> int:
+        """How many symbols of the source the output lacks, and how many it has besides."""
+        wanted, there = _symbols(self.ids), _symbols(self.best.ids)
+        return (wanted - there).total() + (there - wanted).total()
 
     @property
     def is_loop(self) -> bool:
@@ -277,6 +289,12 @@ class Part:
     @property
     def _log_prob_per_token(self) -> float:
         return self.best.log_prob / (len(self.best.ids) + 1)
+
+
+def takes_search(cleaned: str, tokenizer: Tokenizer, facts: CorpusFacts) -> bool:
+    """Whether a model is asked for a text, cleaned: not where it is blank, nor where it has no letters and the corpus
+    keeps such texts."""
+    return bool(cleaned) and (has_words(cleaned, tokenizer.placeholders.expected) or not facts.keeps_letterless)
 
 
 def _missed(terms: list[str], output: str) -> tuple[str, ...]:

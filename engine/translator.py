@@ -17,19 +17,19 @@ import torch
 
 from ..data.cleaning import check_texts, clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
-from ..data.placeholders import SYMBOLS, has_words
+from ..data.placeholders import SYMBOLS
 from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
-from ..system.errors import DataError, ModelError, UsageError
+from ..system.errors import DataError, ModelError, UsageError, check_type
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
 from .runs.load import FromRun, TrainedRun, say_nothing
 from .searcher import ModelSearcher, Searcher
-from .translation import Job, Part, Translation
+from .translation import Job, Part, Translation, takes_search
 
 if TYPE_CHECKING:
     from ..data.glossary import Glossary
@@ -153,8 +153,14 @@ class Translator(FromRun):
         8
 
         Raises:
+            TypeError: A value is no number.
             ValueError: A value is out of range, or `n_best` exceeds the beam size given.
         """
+        whole = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
+        for name, value in whole.items():
+            check_type(value, name, int, type(None))
+        check_type(n_best, "n_best", int)
+        check_type(length_penalty, "length_penalty", float, int, type(None))
         return build_search(self.decoding, beam_size, length_penalty, n_best, no_repeat_ngram_size)
 
     def translate(
@@ -200,9 +206,18 @@ class Translator(FromRun):
             ValueError: Both `beam_size` and `search` are given, the beam size is below 1, or there are not as many
                 prefixes as texts.
             DataError: A prefix is longer than the model allows, or has characters that its vocabulary lacks.
-            TypeError: One text came instead of several, or one of them is no string.
+            TypeError: One text came instead of several, one of them is no string, or another argument is of a type
+                that it cannot have.
         """
         check_texts(texts)
+        check_type(repair, "repair", bool, type(None))
+        check_type(first_line, "first_line", int)
+        if glossary is not None:
+            from ..data.glossary import Glossary  # it comes with the first glossary
+
+            check_type(glossary, "glossary", Glossary)
+        if not (search is None or callable(search)):
+            raise TypeError(f"search must be Greedy, Sample or Beam, but is {search!r:.60}")
         if search is not None and beam_size is not None:
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
@@ -224,16 +239,12 @@ class Translator(FromRun):
 
     def is_searched(self, text: str) -> bool:
         """Whether a text takes a search: a blank one does not, nor one without letters where the corpus keeps it."""
-        return self._takes_search(clean(text))
-
-    def _takes_search(self, cleaned: str) -> bool:
-        kinds = self.tokenizer.placeholders.expected
-        return bool(cleaned) and (has_words(cleaned, kinds) or not self.facts.keeps_letterless)
+        return takes_search(clean(text), self.tokenizer, self.facts)
 
     def _job(self, text: str, line: int, prefix: list[int], glossary: "Glossary | None") -> Job:
         cleaned, encode = clean(text), self.tokenizer.src.encode
         job = Job(text, self.tokenizer.mask(cleaned), self.tokenizer, self.facts)
-        if not self._takes_search(cleaned):
+        if not takes_search(cleaned, self.tokenizer, self.facts):
             return job
         read = job.masked.text
         if not prefix and not (self.facts.is_usual(read) and self._known.issuperset(read)):
@@ -278,21 +289,22 @@ class Translator(FromRun):
         return Speller(self.tokenizer.tgt)
 
     def _write_terms(self, parts: list[Part], search: Search) -> None:
-        """Where an output lacks a term, takes one that has it."""
+        """Where an output lacks a term, takes one that has it, or more of them."""
         lacking = [(part, terms) for part in parts if part.missed and (terms := self._terms(part.terms))]
-        forced = [self._once_more(part, part.phrases + terms) for part, terms in lacking]
+        forced = [self._once_more(part, (part.phrases or ()) + terms) for part, terms in lacking]
         self._find(forced, self._constrained(search))
         for (part, _), second in zip(lacking, forced, strict=True):
-            part.found, part.constrained = second.found, True
+            if len(second.missed) < len(part.missed):
+                part.found, part.constrained = second.found, True
 
     def _restore_placeholders(self, parts: list[Part], search: Greedy | Beam) -> None:
         """Where an output has other placeholders than its source, takes one that has the same, if it is good enough."""
-        unfaithful = [part for part in parts if not part.is_faithful]
+        unfaithful = [part for part in parts if part.unfaithful]
         for part in unfaithful:
             symbols = [character for character in part.text if character in SYMBOLS]
-            part.phrases += self._speller.placeholders(symbols, part.text)
+            part.phrases = self._speller.placeholders(symbols, part.text)
         for part, second in self._find_again(unfaithful, search):
-            if second.is_better_than(part):
+            if second.unfaithful < part.unfaithful and second.is_better_than(part):
                 self._repair(part, second)
 
     def _break_loops(self, parts: list[Part], search: Greedy | Beam) -> None:
@@ -309,13 +321,13 @@ class Translator(FromRun):
         Only where its output then lacks a term, the search is forced to write the terms, too.
         """
         again = [self._once_more(part, part.phrases) for part in parts]
-        self._find([part for part in again if not part.phrases], search)
-        self._find([part for part in again if part.phrases], self._constrained(search))
+        self._find([part for part in again if part.phrases is None], search)
+        self._find([part for part in again if part.phrases is not None], self._constrained(search))
         self._write_terms(again, search)
         return zip(parts, again, strict=True)
 
-    def _once_more(self, part: Part, phrases: "tuple[Phrase, ...]") -> Part:
-        max_length = self._max_length(part.ids, part.prefix, phrases)
+    def _once_more(self, part: Part, phrases: "tuple[Phrase, ...] | None") -> Part:
+        max_length = self._max_length(part.ids, part.prefix, phrases or ())
         return replace(part, phrases=phrases, max_length=max_length, constrained=False)
 
     @staticmethod

@@ -95,3 +95,14 @@ class ClosedPipe(TfmError):
     """The reader of standard output has gone: `tfm translate .. | head -1`."""
 
     exit_code = 141
+
+
+def check_type(value: object, name: str, *types: type) -> None:
+    """Refuses an argument of a Python program that is of none of these types; True and False are no numbers.
+
+    Raises:
+        TypeError: It names the argument, what it has to be, and what came.
+    """
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        expected = " or ".join("None" if one is type(None) else one.__name__ for one in types)
+        raise TypeError(f"{name} must be {expected}, but is {value!r:.60}")

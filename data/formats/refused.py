@@ -24,33 +24,53 @@ _HOW = {
     ".properties": _toolkit("prop2po"),
     **dict.fromkeys((".yml", ".yaml"), _toolkit("yaml2po")),
     ".toml": _toolkit("toml2po"),
-    ".ini": _toolkit("ini2po"),
-    ".json": _toolkit("json2po"),
+    **dict.fromkeys((".ini", ".cfg", ".conf", ".desktop"), _toolkit("ini2po")),
+    **dict.fromkeys((".json", ".jsonc", ".json5"), _toolkit("json2po")),
+    ".lang": _toolkit("mozlang2po"),
+    ".dtd": _toolkit("moz2po"),
     ".php": _toolkit("php2po"),
     ".rc": _toolkit("rc2po"),
     **dict.fromkeys((".resx", ".resw"), _toolkit("resx2po")),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), _toolkit("html2po")),
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".shtml"), _toolkit("html2po")),
     **dict.fromkeys((".md", ".markdown", ".mdx"), _toolkit("md2po")),
     **dict.fromkeys((".odt", ".odp"), _toolkit("odf2xliff")),
     **dict.fromkeys((".docx", ".pptx", ".epub", ".idml"), _OKAPI),
     ".rst": _TAKE_OUT.format(with_what=" with Sphinx (sphinx-build -b gettext)"),
-    **dict.fromkeys((".tex", ".adoc", ".asciidoc", ".pod"), _PO4A),
-    **dict.fromkeys((".ftl", ".arb", ".js", ".ts", ".ipynb", ".xml", ".pdf", ".doc"), _OWN_TOOL),
+    **dict.fromkeys((".tex", ".adoc", ".asciidoc", ".pod", ".org"), _PO4A),
+    **dict.fromkeys((".ftl", ".arb", ".ipynb", ".xml", ".svg", ".wxl", ".wiki", ".textile", ".pdf", ".doc"), _OWN_TOOL),
+    **dict.fromkeys((".eml", ".mbox", ".js", ".jsx", ".ts", ".tsx", ".vue", ".py", ".java", ".css"), _OWN_TOOL),
+    **dict.fromkeys((".jsp", ".erb", ".ejs", ".hbs", ".mustache", ".twig", ".liquid", ".jinja", ".jinja2"), _OWN_TOOL),
     ".zip": "unpack it first",
-    **dict.fromkeys((".ass", ".ssa", ".sub", ".sbv", ".ttml"), "save the subtitles as .srt"),
+    **dict.fromkeys(
+        (".ass", ".ssa", ".sub", ".sbv", ".ttml", ".dfxp", ".itt", ".lrc", ".smi"), "save the subtitles as .srt"
+    ),
+    ".ndjson": "give it the suffix .jsonl",
+    ".tab": "give it the suffix .tsv",
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as .csv"),
     **dict.fromkeys((".srt", ".vtt", ".pot"), "tfm translate --input translates it in place"),
     **dict.fromkeys((".sgm", ".sgml"), "tfm evaluate reads this test set: --src .. --tgt .."),
 }
 """How the texts come out of a file, by its suffix."""
-_CODES = {".arb": r"\s*\{", ".ts": r"\s*(<|//|/\*|import\b|export\b|const\b|module\.)", ".ass": r"\s*\["}
+_CODES = {
+    ".arb": r"\s*\{",
+    **dict.fromkeys((".ts", ".tsx"), r"\s*(<|//|/\*|[\"']use \w+[\"']|import\b|export\b|const\b|module\.)"),
+    **dict.fromkeys((".ass", ".lrc"), r"\s*\["),
+    **dict.fromkeys((".itt", ".smi", ".svg", ".dtd", ".vue", ".wxl", ".jsp"), r"\s*<"),
+    ".cfg": r"(\s*[#;][^\n]*\n)*\s*(\[[^\]\n]*\]\s*\n|[\w.-]+\s*=)",
+    ".css": r"[^{]*\{",
+    **dict.fromkeys((".hbs", ".ejs", ".erb"), r"[\s\S]*(\{\{|<%)"),
+    ".org": r"\s*(\*+ |#\+)",
+    ".tab": r"[^\n]*\t",
+    ".eml": r"[\w-]+:[^\n]*\n[\w-]+:",
+}
 """Suffixes that are codes of languages, too, and how a file begins that is none of a language."""
-NOT_LINES = frozenset(SUFFIXES) - {".tsv"} | frozenset(_HOW)
-"""Suffixes of files whose lines are no sentences. Those of a `.tsv` may be: several references of a source."""
+NOT_LINES = frozenset(SUFFIXES) | frozenset(_HOW)
+"""Suffixes of files whose lines are no sentences."""
 _SIGNS = {
     r"\s*<!doctype\s+html|\s*<html[\s>]": ("HTML", _HOW[".html"]),
     r"\s*<\?php": ("PHP", _HOW[".php"]),
     r"[\[{][ \t]*\r?\n[ \t]+[\"{\[]": ("JSON", _HOW[".json"]),
+    r"(?:[#!][^\n]*\n|[^\S\n]*\n)*(?:[\w-]+(?:\.[\w-]+)+[ \t]*=[^\n]*\n){2}": ("properties", _HOW[".properties"]),
     r"\s*\\documentclass\b": ("LaTeX", _PO4A),
     r"\{\\rtf\d": ("RTF", _OKAPI),
     r"WEBVTT(?: [^\n]*|\t[^\n]*)?\r?\n\r?\n": ("WebVTT", "give it the suffix .vtt"),

@@ -158,11 +158,11 @@ function placeholders(text, kinds) {
 
 const replacedPlaceholders = (text, by) => (by.size ? text.replace(PLACEHOLDER, (found) => by.get(found) ?? found) : text);
 
+/** A text with a space in the place of each placeholder of these kinds. */
+const withoutPlaceholders = (text, kinds) => replacedPlaceholders(text, new Map(placeholders(text, kinds).map((value) => [value, " "])));
+
 /** Whether a text has letters besides its placeholders of these kinds. */
-function hasWords(text, kinds) {
-  const values = placeholders(text, kinds);
-  return /\p{L}/u.test(values.length ? replacedPlaceholders(text, new Map(values.map((value) => [value, " "]))) : text);
-}
+const hasWords = (text, kinds) => /\p{L}/u.test(withoutPlaceholders(text, kinds));
 
 const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
   for (let i = 0; i < 8; i++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
@@ -1669,7 +1669,7 @@ class Machine {
   }
 
   async searchFrom(step, state, task, options) {
-    if (task.phrases?.length) return constrainedBeam(step, state, task, options, this.header.constrained, this.onlyInPhrases);
+    if (task.phrases) return constrainedBeam(step, state, task, options, this.header.constrained, this.onlyInPhrases);
     if (options.temperature !== undefined) return sample(step, task, options);
     return options.size === 1 ? extendRow(step, task, options) : beam(step, state, task, options);
   }
@@ -1710,7 +1710,7 @@ class Translator extends Machine {
     if (!read) return this.result(job, printable(text)); // nothing of it is known
     for (const piece of this.partsOf(read, job)) {
       const ids = this.src.encode(piece), prefix = job.parts.length ? [] : this.tgt.encode(settings.prefix ?? "");
-      const part = { text: piece, ids, prefix, phrases: [] };
+      const part = { text: piece, ids, prefix, phrases: null };
       job.parts.push(part);
       part.found = await this.find(part, options);
     }
@@ -1736,7 +1736,7 @@ class Translator extends Machine {
   limitOf(part) {
     const { max_length_factor: factor, max_length_offset: offset } = this.header.decoding, longest = this.model.config.max_seq_len;
     const limit = Math.max(1, Math.min(Math.floor(factor * part.ids.length) + offset, longest));
-    const more = part.phrases.reduce((sum, phrase) => sum + longestOf(phrase), 0);
+    const more = (part.phrases ?? []).reduce((sum, phrase) => sum + longestOf(phrase), 0);
     return Math.max(Math.min(limit + more, longest), part.prefix.length + 1);
   }
 
@@ -1751,16 +1751,20 @@ class Translator extends Machine {
 
   /** Where an output has other placeholders than its source, takes one that has the same, if it is good enough. */
   async restorePlaceholders(job, part, options) {
-    const [wanted, there] = [part.ids, part.found[0].ids].map((ids) => counter(ids.filter(isSymbolId)));
-    if (!surplus(wanted, there).length && !surplus(there, wanted).length) return;
+    const unfaithful = ({ ids, found }) => {
+      const [wanted, there] = [ids, found[0].ids].map((one) => counter(one.filter(isSymbolId)));
+      return surplus(wanted, there).length + surplus(there, wanted).length;
+    };
+    if (!unfaithful(part)) return;
     let place = 0;
+    part.phrases = [];
     for (const symbol of part.text.match(SYMBOL) ?? []) {
       place = part.text.indexOf(symbol, place);
       const isGlued = part.text.slice(Math.max(place - 1, 0), place) !== " ", phrase = this.phrases[SYMBOLS.indexOf(symbol)][Number(isGlued)];
       if (phrase) part.phrases.push(phrase);
       place += 1;
     }
-    await this.findAgain(job, part, options, () => true);
+    await this.findAgain(job, part, options, (second) => unfaithful(second) < unfaithful(part));
   }
 
   /** Where an output repeats itself, takes one that does not, if it is good enough. */
@@ -1772,7 +1776,7 @@ class Translator extends Machine {
   }
 
   async findAgain(job, part, options, accepts) {
-    const size = part.phrases.length && options.size === 1 ? this.header.decoding.beam_size : options.size;
+    const size = part.phrases && options.size === 1 ? this.header.decoding.beam_size : options.size;
     const second = { ...part };
     second.found = await this.find(second, { ...options, size });
     if (this.isBetter(second, part) && accepts(second)) {
@@ -1786,8 +1790,10 @@ class Translator extends Machine {
     const [now, before] = [second, first].map((one) => counter(one.found[0].ids.filter(isSymbolId)));
     const wanted = counter(first.ids.filter(isSymbolId));
     const kept = new Map([...wanted].map(([id, count]) => [id, Math.min(count, before.get(id) ?? 0)]));
-    const numbers = (one) =>
-      this.header.facts.keeps_numbers ? lostNumbers(first.text, this.outputOf(one), this.header.characters.zeros).length : 0;
+    const numbers = (one) => {
+      const [source, output] = [first.text, this.outputOf(one)].map((text) => withoutPlaceholders(text, KINDS));
+      return this.header.facts.keeps_numbers ? lostNumbers(source, output, this.header.characters.zeros).length : 0;
+    };
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
     if (surplus(kept, now).length || numbers(second) > numbers(first)) return false;
@@ -1798,8 +1804,9 @@ class Translator extends Machine {
     const { masked } = job, unmask = (one) => masked.unmask(one, this.letter);
     const sum = (values) => values.reduce((total, one) => total + one, 0);
     const best = job.parts.map((part) => part.found[0]), logProb = sum(best.map((one) => one.logProb));
-    const { unknown, share } = this.src.unknown([...(job.unread ?? []), ...job.parts.map((part) => part.text)].join(" ")), output = job.parts.length ? unmask(text) : text;
-    const source = masked.unmask(masked.text, this.letter), { expected } = this.header;
+    const source = masked.unmask(masked.text, this.letter), { expected } = this.header, output = job.parts.length ? unmask(text) : text;
+    const read = [...(job.unread ?? []), ...job.parts.map((part) => part.text)].join(" ");
+    const { unknown, share } = this.src.unknown(withoutPlaceholders(read, expected));
     return {
       text: output,
       score: sum(best.map((one) => one.score)),

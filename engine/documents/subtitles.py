@@ -4,6 +4,8 @@ The formats have no mark for a translation that nobody has reviewed.
 """
 
 import re
+from collections.abc import Callable
+from html import escape, unescape
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from .document import BYTE_ORDER_MARK, RawDocument, line_end
 _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{2}[,.]\d{3}.*")
 _CODE = re.compile(r"<[^<>]*>|\{[^{}]*\}")
 """A tag such as `<i>` and `<v Mary Ann>`, or a code such as `{\\an8}`: it has no width, and no line end inside."""
+_MOMENT = re.compile(r"<(?:\d+:)?\d{2}:\d{2}\.\d{3}>")
+"""When the next word of a WebVTT text comes: the words of a translation come in another order."""
 _FRAME = re.compile(
     r"(?P<before>\{\\[^{}]*\}\s*)(?P<rest>.*)"
     r"|(?P<opens><(?P<name>\w+)[^<>]*>)(?P<inner>.*)(?P<closes></(?P=name)>)"
@@ -25,10 +29,11 @@ _DASHES = ("-", "–", "—")
 
 
 class SubtitleDocument(RawDocument):
-    """Translates every cue. The lines of a cue are one text, unless each line has another speaker (`- Yes.`).
+    """Translates every cue. The lines of a cue are one text, unless several speak (`- Yes.`): then each has a text.
 
     In SRT a blank line inside a cue parts two texts of it. In WebVTT it ends the cue; a text behind it belongs to none,
-    which is said, if it is no comment (`NOTE`), style or region.
+    which is said, if it is no comment (`NOTE`), style or region. Entities of WebVTT such as `&gt;` are what they stand
+    for, and a time inside a text is left out, which is said, too.
     """
 
     def __init__(self, path: Path, config: DataConfig) -> None:
@@ -38,6 +43,10 @@ class SubtitleDocument(RawDocument):
         if not times:
             raise DataError(f"{path} has no cue: no line such as 00:00:01,000 --> 00:00:02,500")
         outside, is_vtt = 0, suffix_of(path) == ".vtt"
+        self._has_entities = is_vtt
+        if is_vtt:
+            moments = sum(len(_MOMENT.findall(line)) for line in lines)
+            lines = [_MOMENT.sub("", line).strip() for line in lines]
         for time, following in pairwise([*times, len(lines)]):
             blocks = _blocks(lines, time + 1, following)
             if following < len(lines) and blocks and blocks[-1][1] == following:  # what is right before the next time
@@ -50,17 +59,20 @@ class SubtitleDocument(RawDocument):
             for first, last in blocks:
                 self._add(lines, first, last)
         self.remark = f"{path}: {len(times):,} cues"
+        if is_vtt and moments:
+            self.remark += f"; left out {moments:,} of the times at which a word comes"
         if outside:
             self.remark += f"; {outside:,} texts behind a blank line are in no cue, and stay as they are"
 
     def _add(self, lines: list[str], first: int, last: int) -> None:
         """Adds the text in lines, of which none is blank."""
-        spoken = lines[first:last]
-        if len(spoken) > 1 and all(line.startswith(_DASHES) for line in spoken):
-            for number, line in enumerate(spoken, start=first):
-                self._add_lines(number, number + 1, line[0] + " ", line[1:].strip())
+        turns = [number for number in range(first, last) if lines[number].startswith(_DASHES)]
+        if len(turns) > 1 and turns[0] == first:
+            for start, stop in pairwise([*turns, last]):
+                text = join_texts(lines[start:stop], are_lines=True)
+                self._add_lines(start, stop, text[0] + " ", text[1:].strip())
         else:
-            self._add_lines(first, last, "", join_texts(spoken, are_lines=True))
+            self._add_lines(first, last, "", join_texts(lines[first:last], are_lines=True))
 
     def _add_lines(self, first: int, last: int, before: str, text: str) -> None:
         after = ""
@@ -71,8 +83,16 @@ class SubtitleDocument(RawDocument):
                 break
             else:
                 before, text, after = before + frame["opens"], frame["inner"], frame["closes"] + after
-        if text:
+        if not text:
+            return
+        if not self._has_entities:
             self.fields.add(text, lambda words: self._put(first, last, before + words + after))
+            return
+        codes = frozenset(_CODE.findall(text))
+        self.fields.add(
+            _outside_codes(unescape, text, codes),
+            lambda words: self._put(first, last, before + _outside_codes(_escaped, words, codes) + after),
+        )
 
     def _put(self, first: int, last: int, text: str) -> bool:
         """Replaces lines by a text, in at most as many and about equally long lines."""
@@ -81,6 +101,16 @@ class SubtitleDocument(RawDocument):
         while len(lines := _wrapped(text, width)) > last - first:
             width += 1
         return self._replace(first, last, end.join(lines))
+
+
+def _outside_codes(change: Callable[[str], str], text: str, codes: frozenset[str]) -> str:
+    """Changes what is between these codes."""
+    parts = re.split(f"({'|'.join(map(re.escape, codes))})", text) if codes else [text]
+    return "".join(part if part in codes else change(part) for part in parts)
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False)
 
 
 def _blocks(lines: list[str], first: int, end: int) -> list[tuple[int, int]]:

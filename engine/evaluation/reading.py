@@ -1,6 +1,6 @@
 """Test sets: sources, and for each its references."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from pathlib import Path
@@ -92,6 +92,8 @@ def _said(corpus: Corpus, console: Console) -> Corpus:
 
 def _groups(src: list[Path], tgt: list[Path]) -> list[tuple[Path, list[Path]]]:
     """Which files of references go with which file of sources; without any, the first of them stands in for it."""
+    _refuse_pairs(src)
+    _refuse_pairs(tgt, ".tsv")  # several references of a source
     if len(src) == len(tgt):
         return [(one, [other]) for one, other in zip(src, tgt, strict=True)]
     if len(src) > 1:
@@ -102,11 +104,14 @@ def _groups(src: list[Path], tgt: list[Path]) -> list[tuple[Path, list[Path]]]:
     return [((src or tgt)[0], tgt)]
 
 
+def _refuse_pairs(paths: Iterable[Path], *but: str) -> None:
+    for path in paths:
+        refuse_known_format(path, "it holds both sides; give it to --data", but=(*TEST_SETS, *but))
+
+
 def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -> Iterator[tuple[str, list[str]]]:
     """Each line of a file, and what stands in this line of the files of references."""
     tables = {path for path in tgt if suffix_of(path) == ".tsv"}
-    for path in {src, *tgt} - tables:
-        refuse_known_format(path, "it holds both sides; give it to --data", but=TEST_SETS)
     corpora = [_said(open_two_files(src, one, config), console) for one in tgt]
     for lines in zip(*(corpus.pairs() for corpus in corpora), strict=True):
         texts = zip(tgt, (text for _, text in lines), strict=True)

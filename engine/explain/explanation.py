@@ -27,6 +27,7 @@ from ..runs.checkpoint import checkpoint_step
 from ..runs.directory import RunDirectory
 from ..runs.load import TrainedRun
 from ..runs.weights import load_model
+from ..translation import takes_search
 from .probes import WithoutHead, early_logits, without_each_head
 from .searches import Predict, watch
 from .stations import Station
@@ -188,6 +189,8 @@ class Reading:
         self._masked: Masked = Masked(self.text, {}) if begins else tokenizer.mask(self.text)
         if not self._masked.text:
             raise DataError("there is nothing to explain: the text is blank; give a sentence")
+        if facts and not takes_search(self.text, tokenizer, facts):
+            raise DataError("there is nothing to explain: a text without letters is only copied; give a sentence")
         read = in_usual_form(self._masked.text, tokenizer.src, facts).text if facts else self._masked.text
         if not read:
             raise DataError(

@@ -123,6 +123,7 @@ class Explainer {
     const masked = new Masked(cleaned, this.begins ? [] : machine.header.carried);
     if (!masked.text) throw new Error("there is nothing to explain: the text is blank");
     const isTranslated = machine.header.purpose === "translator";
+    if (isTranslated && !machine.takesSearch(cleaned)) throw new Error("there is nothing to explain: a text without letters is only copied");
     const ids = this.vocabulary.encode(isTranslated ? inUsualForm(masked.text, this.vocabulary, machine.header.facts)[0] : masked.text);
     if (!ids.length) throw new Error("there is nothing to explain: the vocabulary knows no letter of the text");
     if (ids.length >= longest) throw new Error(`the text has ${ids.length} pieces, but this model reads at most ${longest - 1}`);

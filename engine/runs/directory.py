@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...system.errors import EnvironmentFault, ModelError, UsageError
+from ...system.errors import EnvironmentFault, ModelError, UsageError, check_type
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
@@ -70,7 +70,8 @@ IMPROVED = "improved"
 
 
 def run_path(name: str | Path) -> Path:
-    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there."""
+    """Where the run of a name lies: `mine` stands for `runs/mine` if only that is there. TypeError for no name."""
+    check_type(name, "run", str, Path)
     path, inside = Path(name), RUNS / name
     return inside if not path.exists() and inside.is_dir() else path
 
@@ -345,6 +346,7 @@ class RunDirectory:
         Raises:
             ModelError: There is no such run, or it has no such sound checkpoint.
         """
+        check_type(which, "checkpoint", str)
         if not self.path.is_dir():
             raise ModelError(f"there is no run {self}; train one with tfm train --run {self.quoted}")
         self.refuse_export()

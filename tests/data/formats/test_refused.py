@@ -22,6 +22,10 @@ BY_NAME = {
     ".ini": "ini2po",
     ".json": "json2po",
     ".php": "php2po",
+    ".conf": "ini2po",
+    ".json5": "json2po",
+    ".dfxp": "save the subtitles as .srt",
+    ".ndjson": "give it the suffix .jsonl",
     ".resx": "resx2po",
     ".html": "html2po",
     ".htm": "html2po",
@@ -41,6 +45,31 @@ BY_NAME = {
 }
 
 
+LANGUAGES = (".cs", ".pl", ".sh", ".hbs", ".cfg", ".org", ".tab", ".eml", ".lrc", ".smi", ".itt", ".svg", ".dtd")
+"""Suffixes that are codes of languages, two of them of programs as well."""
+BEGINNINGS = {
+    ".ass": "[Events]",
+    ".cfg": "[app]\n",
+    ".dtd": "<!ENTITY a 'b'>",
+    ".ejs": "<p><%= name %></p>",
+    ".eml": "From: a@b.org\nSubject: c\n",
+    ".erb": "<p><%= name %></p>",
+    ".hbs": "<p>{{name}}</p>",
+    ".itt": "<?xml version='1.0'?>",
+    ".jsp": "<%@ page %>",
+    ".lrc": "[00:12.00]a line",
+    ".org": "* Title",
+    ".smi": "<SAMI>",
+    ".svg": "<svg>",
+    ".tab": "one\teins\n",
+    ".ts": "<TS>",
+    ".tsx": "import React from 'react'",
+    ".vue": "<template>",
+    ".wxl": "<?xml version='1.0'?>",
+}
+"""How a file begins whose suffix could be a language's code."""
+
+
 @pytest.mark.parametrize("suffix", BY_NAME)
 def test_a_name_says_it(write: Write, suffix: str) -> None:
     for name in (f"a{suffix}", f"a{suffix.upper()}.gz", "nowhere" + suffix):
@@ -58,6 +87,8 @@ def test_a_name_says_it(write: Write, suffix: str) -> None:
         ("a.ts", '<?xml version="1.0"?>\n<!DOCTYPE TS>', True),
         ("a.ts", "import { x } from 'y';\n", True),
         ("train.ts", "Xivulwa xa Xitsonga\n", False),
+        *((f"train{suffix}", "A sentence; another one: 50 % of it.\nThe next {0}.\n", False) for suffix in LANGUAGES),
+        *((f"train{suffix}", content, True) for suffix, content in BEGINNINGS.items()),
         ("a.ass", "[Script Info]\n", True),
         ("train.ass", "a line\n", False),
     ],
@@ -134,6 +165,6 @@ def test_the_look_takes_no_time(text: str) -> None:
 def test_what_pairs_there_are_is_said(write: Write) -> None:
     for suffix in sorted(NOT_LINES):
         with pytest.raises(DataError) as refused:
-            content = {".ass": "[Events]", ".ts": "<TS>"}.get(suffix, "{}")
+            content = BEGINNINGS.get(suffix, "{}")
             refuse_known_format(write(f"a{suffix}", content), "give it to --data")
         assert ("give it to --data" in str(refused.value)) == (suffix in SUFFIXES and suffix != ".json"), suffix
