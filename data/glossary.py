@@ -25,8 +25,8 @@ class Glossary:
     True
 
     A term is found as a whole word or several (see `words`), the longest first, whichever apostrophe it has. One in
-    small letters is found however it is capitalised, any other as it is and in capitals. A text that has the term several times needs the translation
-    as often.
+    small letters is found however it is capitalised, any other as it is and in capitals. A text that has the term
+    several times needs the translation as often.
     """
 
     def __init__(self, entries: Sequence[tuple[str, str]]) -> None:

@@ -14,6 +14,8 @@ _OKAPI = _TAKE_OUT.format(with_what=" with Okapi (tikal -x)")
 _PO4A = _TAKE_OUT.format(with_what=" with po4a")
 _XCODE = _TAKE_OUT.format(with_what=" with Xcode (Product > Export Localizations)")
 
+_AS_SRT = "save the subtitles as .srt"
+
 
 def _toolkit(command: str) -> str:
     return _TAKE_OUT.format(with_what=f" with the Translate Toolkit ({command})")

@@ -1751,11 +1751,7 @@ class Translator extends Machine {
 
   /** Where an output has other placeholders than its source, takes one that has the same, if it is good enough. */
   async restorePlaceholders(job, part, options) {
-    const unfaithful = ({ ids, found }) => {
-      const [wanted, there] = [ids, found[0].ids].map((one) => counter(one.filter(isSymbolId)));
-      return surplus(wanted, there).length + surplus(there, wanted).length;
-    };
-    if (!unfaithful(part)) return;
+    if (!this.unfaithful(part)) return;
     let place = 0;
     part.phrases = [];
     for (const symbol of part.text.match(SYMBOL) ?? []) {
@@ -1764,7 +1760,13 @@ class Translator extends Machine {
       if (phrase) part.phrases.push(phrase);
       place += 1;
     }
-    await this.findAgain(job, part, options, (second) => unfaithful(second) < unfaithful(part));
+    await this.findAgain(job, part, options, (second) => this.unfaithful(second) < this.unfaithful(part));
+  }
+
+  /** How many symbols of its source an output lacks, and how many it has besides. */
+  unfaithful({ ids, found }) {
+    const [wanted, there] = [ids, found[0].ids].map((one) => counter(one.filter(isSymbolId)));
+    return surplus(wanted, there).length + surplus(there, wanted).length;
   }
 
   /** Where an output repeats itself, takes one that does not, if it is good enough. */
@@ -1796,7 +1798,7 @@ class Translator extends Machine {
     };
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
-    if (surplus(kept, now).length || numbers(second) > numbers(first)) return false;
+    if (surplus(kept, now).length || this.unfaithful(second) > this.unfaithful(first) || numbers(second) > numbers(first)) return false;
     return isEnded && Boolean(this.outputOf(second)) && perToken(second) >= perToken(first) - this.header.margin;
   }
 

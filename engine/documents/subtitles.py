@@ -44,8 +44,8 @@ class SubtitleDocument(RawDocument):
             raise DataError(f"{path} has no cue: no line such as 00:00:01,000 --> 00:00:02,500")
         outside, is_vtt = 0, suffix_of(path) == ".vtt"
         self._has_entities = is_vtt
-        if is_vtt:
-            moments = sum(len(_MOMENT.findall(line)) for line in lines)
+        moments = sum(len(_MOMENT.findall(line)) for line in lines) if is_vtt else 0
+        if moments:
             lines = [_MOMENT.sub("", line).strip() for line in lines]
         for time, following in pairwise([*times, len(lines)]):
             blocks = _blocks(lines, time + 1, following)
@@ -59,7 +59,7 @@ class SubtitleDocument(RawDocument):
             for first, last in blocks:
                 self._add(lines, first, last)
         self.remark = f"{path}: {len(times):,} cues"
-        if is_vtt and moments:
+        if moments:
             self.remark += f"; left out {moments:,} of the times at which a word comes"
         if outside:
             self.remark += f"; {outside:,} texts behind a blank line are in no cue, and stay as they are"

@@ -130,3 +130,11 @@ def test_a_csv_that_is_no_glossary(tmp_path: Path, content: str, problem: str) -
 def test_a_file_of_another_format(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not plain text"):
         Glossary.load(tmp_path / "terms.tmx")
+
+
+def test_apostrophes_are_alike() -> None:
+    for term in ("aujourd'hui", "aujourd\u2019hui"):
+        glossary = Glossary([(term, "today's news"), ("L'Eau", "L'Eau")])
+        assert glossary.wanted("aujourd'hui, AUJOURD\u2019HUI") == ["today's news"] * 2
+        assert glossary.wanted("L\u2019Eau, l'eau") == ["L'Eau"]
+    assert missed(["today's news"], "the today\u2019s news") == ()

@@ -157,6 +157,50 @@ def test_what_was_not_repaired_is_reported(translator: Translator) -> None:
     assert drawn.lost and not set(drawn.text) & set(SYMBOLS)
 
 
+@pytest.mark.parametrize("search", [Greedy(), Beam(2)])
+def test_a_placeholder_that_the_source_has_not_is_searched_away(translator: Translator, search: Greedy | Beam) -> None:
+    texts = [f"{words} and {more}" for words in WORDS for more in WORDS]
+    symbols = [translator._job(text, 0, [], None).parts for text in texts]
+    assert not any(token in PLACEHOLDER_IDS for parts in symbols for part in parts for token in part.ids)
+    before = translator.translate(texts, search=search, repair=False)
+    after = translator.translate(texts, search=search)
+    invented = [any(token in PLACEHOLDER_IDS for token in one.ids or ()) for one in before]
+    assert any(invented), "a model that has learned nothing writes symbols"
+    assert not any(token in PLACEHOLDER_IDS for one in after for token in one.ids or ())
+    assert all(one.repaired for one, was in zip(after, invented, strict=True) if was)
+
+
+def test_what_is_no_more_faithful_replaces_nothing(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Translator, "_constrained", lambda self, search: search)
+    texts = [f"{words} and {more}" for words in WORDS for more in WORDS]
+    free = translator.translate(texts, repair=False)
+    found = translator.translate(texts)
+    assert not any(one.repaired for one in found if not one.looped)
+    assert [one.text for one in found if not one.looped] == [
+        one.text for one, other in zip(free, found, strict=True) if not other.looped
+    ]
+
+
+def test_a_term_that_the_second_search_lacks_too_changes_nothing(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfm.engine.translation.Part.missed", ("my sister",))
+    (free,), (found,) = (
+        translator.translate(["the cat sees a dog"], glossary=terms, repair=False)
+        for terms in (None, Glossary([("cat", "my sister")]))
+    )
+    assert found.text == free.text and not found.constrained
+
+
+def test_numbers_and_unknown_characters_of_placeholders_count_as_placeholders_alone(
+    make_model: Callable[[int], Transformer], tokenizer: Tokenizer
+) -> None:
+    (found,) = Translator(make_model(15), tokenizer).translate(["the cat <t1>sees</t1> 7 {0} %1$s"])
+    assert found.numbers.lost == ("7",)
+    assert set(found.lost) >= {"<t1>", "</t1>", "{0}", "%1$s"}
+    assert not set("".join(found.unknown)) & set("<>{}%$/")
+
+
 def test_parts_of_a_long_text_keep_their_own_placeholders(marked_tokenizer: Tokenizer) -> None:
     short = make_translator(marked_tokenizer, max_seq_len=24)
     text = "the cat sees %s. a dog {name} and my sister. <b>the cat</b> sees a dog."

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -528,6 +529,34 @@ def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> 
 
 
 # --- signs ---
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "expected"),
+    [
+        ("repair", "off", "bool or None"),
+        ("repair", 0, "bool or None"),
+        ("glossary", {"a": "b"}, "Glossary"),
+        ("glossary", "terms.tsv", "Glossary"),
+        ("search", "beam", "Greedy, Sample or Beam"),
+        ("beam_size", "5", "int or None"),
+        ("beam_size", 2.5, "int or None"),
+        ("beam_size", True, "int or None"),
+        ("first_line", None, "int"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(
+    translator: Translator, argument: str, value: object, expected: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{argument} must be {expected}, but is {re.escape(repr(value))}$"):
+        translator.translate(["a dog"], **{argument: value})  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_or_a_checkpoint_of_another_type_is_named(run_directory: Path) -> None:
+    with pytest.raises(TypeError, match=r"^run must be str or Path, but is None$"):
+        Translator.load(None)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"^checkpoint must be str, but is 1200$"):
+        Translator.load(run_directory, checkpoint=1200)  # pyright: ignore[reportArgumentType]
 
 
 def test_signs_are_what_they_are_called(translator: Translator) -> None:

@@ -56,6 +56,26 @@ def test_what_stands_around_a_text_is_not_translated(write: Write, line: str, te
     assert content.decode() == f"WEBVTT\n\n{TIME}\n{line.replace('cat', 'dog')}\n"
 
 
+def test_several_who_speak_have_a_text_each_however_many_lines_it_has(write: Write) -> None:
+    texts = ["- Yes.", "- No, I see the", "house.", "– And I."]
+    content, document = filled(write("a.srt", f"1\n{TIME}\n" + "\n".join(texts) + "\n"), str.upper)
+    assert document.fields.texts == ["Yes.", "No, I see the house.", "And I."]
+    assert content.decode().splitlines()[2:] == ["- YES.", "- NO, I SEE", "THE HOUSE.", "– AND I."]
+    _, alone = filled(write("b.srt", f"1\n{TIME}\n- I saw\nher.\n"), str)
+    assert alone.fields.texts == ["- I saw her."]
+
+
+def test_entities_of_webvtt_are_what_they_stand_for_and_times_of_words_go(write: Write) -> None:
+    line = "&gt;&gt; Tom &amp; I &lt;3 <i>cats</i> <00:00:01.500>now"
+    content, document = filled(write("a.vtt", f"WEBVTT\n\n{TIME}\n{line}\n"), str.upper)
+    assert document.fields.texts == [">> Tom & I <3 <i>cats</i> now"]
+    assert "left out 1 of the times" in document.remark
+    content, _ = filled(write("b.vtt", f"WEBVTT\n\n{TIME}\n{line}\n"), lambda text: text.replace("cats", "dogs"))
+    assert content.decode().splitlines()[-1] == "&gt;&gt; Tom &amp; I &lt;3 <i>dogs</i> now"
+    _, other = filled(write("a.srt", f"1\n{TIME}\nTom &amp; I\n"), str)
+    assert other.fields.texts == ["Tom &amp; I"], "SRT has no entities"
+
+
 def test_a_blank_line_parts_the_texts_of_a_cue_of_srt(write: Write) -> None:
     text = f"1\n{TIME}\none\ntwo\n\nthree\n\n\n2\n{TIME}\n\nfour\n5\n\n3\n{TIME}\n6\n4\n{TIME}\nseven"
     content, document = filled(write("a.srt", text))
