@@ -278,16 +278,15 @@ class Part:
         return is_loop(self.output, self.text, self.job.facts.limit)
 
     def is_better_than(self, first: "Part") -> bool:
-        """Whether this output may take the place of the first one of the same part: it says something and ends, it has
-        what the first has of placeholders, terms and numbers, no more other placeholders, and is not much less likely."""
+        """Whether this output may take the place of the first one of the same part.
+
+        It says something and ends. It has what the first has of placeholders, terms and numbers, and invents no more
+        placeholders. It is not much less likely.
+        """
         lost = (_symbols(first.ids) & _symbols(first.best.ids)) - _symbols(self.best.ids)
         numbers, before = (self.job.numbers(first.text, one.output).lost for one in (self, first))
-        keeps = (
-            not lost
-            and self.unfaithful <= first.unfaithful
-            and len(self.missed) <= len(first.missed)
-            and len(numbers) <= len(before)
-        )
+        keeps = not lost and len(self.missed) <= len(first.missed) and len(numbers) <= len(before)
+        keeps &= self.unfaithful <= first.unfaithful
         speaks = self.ends and bool(self.output)
         return speaks and keeps and self._log_prob_per_token >= first._log_prob_per_token - MARGIN
 
