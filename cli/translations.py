@@ -32,6 +32,8 @@ class Faults:
 
     def __init__(self, place: str) -> None:
         self._place = place
+        self._first: int | None = None
+        """The number of the first text that was looked at: after an interrupt it is not 0."""
         self._found: dict[str, list[str]] = {
             "with other placeholders than the source": [],
             "with other numbers than the source": [],
@@ -44,6 +46,8 @@ class Faults:
 
         All `texts` are given where they have no numbers that a person could find them by.
         """
+        if self._first is None:
+            self._first = first
         for number, one in enumerate(translations, start=first + 1):
             place = f"{self._place} {texts[number - 1][:40]!r}" if texts else f"{self._place} {number}"
             whats = (
@@ -61,6 +65,8 @@ class Faults:
         for what, faults in self._found.items():
             if faults:
                 many = f"{len(faults):,} translation{'' if len(faults) == 1 else 's'}"
+                if self._first:
+                    many = f"from {self._place} {self._first + 1:,} on, {many}"
                 console.warn(f"{many} {what}: {in_short(faults, '; ', longest=LONGEST)}")
 
 

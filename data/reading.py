@@ -280,7 +280,7 @@ def _explained(path: Path) -> Iterator[None]:
 def _readable(path: Path) -> Iterator[None]:
     """Refuses in words what cannot be read, and what can be read only once."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
+        raise DataError(f"{path} is a pipe or a device, which can be read only once; give a file")
     with _explained(path):
         yield
 

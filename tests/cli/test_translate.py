@@ -130,7 +130,7 @@ def test_placeholders_that_samples_lose_are_told(tfm: Tfm, tiny_run: Path) -> No
 def test_a_file_that_was_interrupted_goes_on(
     tfm: Tfm, tiny_run: Path, tmp_path: Path, output: str, content: Callable[[bytes], bytes]
 ) -> None:
-    lines = [f"{word} {other}" for word in ("one", "two", "three") for other in ("four", "five")] * 400
+    lines = [f"{word} {other} %" for word in ("one", "two", "three") for other in ("four", "five")] * 400
     write_lines(tmp_path / "in.txt", lines)
     command = [str(TFM), "translate", "--run", str(tiny_run), "--input", "in.txt", "--beam-size", "4"]
     partial = tmp_path / f"{output}.partial"
@@ -151,7 +151,9 @@ def test_a_file_that_was_interrupted_goes_on(
     kept = partial.read_bytes()[:done_bytes].count(b"\n")
     done = tfm(*command[1:], "--output", output)
     assert done.returncode == 0 and f"from line {kept + 1:,} on" in error_of(done)
+    assert f"from line {kept + 1:,} on, {len(lines) - kept:,} translations of text that" in error_of(done)
     whole = tfm(*command[1:])
+    assert "warning: 2,400 translations of text that" in error_of(whole)
     assert content((tmp_path / output).read_bytes()) == whole.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", output]
 
