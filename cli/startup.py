@@ -137,16 +137,18 @@ class _WithoutShapes(MetaPathFinder):
     """Spares torch a quarter of its import: the functions that say what each operation does to shapes.
 
     Graphs alone (`torch.compile`) need them, and no command makes one. Whoever imports what makes them gets these
-    functions first, as torch itself would have had it.
+    functions first, as torch itself would have had it. Another torch than the one that this was tried with is left as
+    it is.
     """
 
+    TORCH = "2.13."
     SHAPES = "torch._meta_registrations"
     GRAPHS = frozenset({"torch._dynamo", "torch._prims"})
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """See `MetaPathFinder`."""
-        if fullname == self.SHAPES:
-            return ModuleSpec(fullname, _Empty())
+        if fullname == self.SHAPES and sys.modules["torch"].__version__.startswith(self.TORCH):
+            return ModuleSpec(fullname, _InPlaceOfShapes())
         if fullname in self.GRAPHS:
             sys.meta_path.remove(self)
             sys.modules.pop(self.SHAPES, None)
@@ -154,11 +156,13 @@ class _WithoutShapes(MetaPathFinder):
         return None
 
 
-class _Empty(Loader):
-    """Loads a module without contents."""
+class _InPlaceOfShapes(Loader):
+    """Loads a module that has no names."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """See `Loader`."""
+        """Does what the real one does besides: without its metaclass, torch makes no `torch.Generator`."""
+        metaclass = import_module("torch._opaque_base").OpaqueBaseMeta
+        sys.modules["torch._C"]._set_generator_metaclass(metaclass)
 
 
 @contextlib.contextmanager

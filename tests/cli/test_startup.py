@@ -56,9 +56,11 @@ class Cut(torch.nn.Module):
     def forward(self, x):
         return torch.nn.functional.scaled_dot_product_attention(x, x, x).sum()
 x = torch.ones(1, 2, 3, 4)
+assert torch.Generator().manual_seed(1).initial_seed() == 1
 print(torch.{graph}.item())
 import torch._meta_registrations as shapes
 assert shapes.meta_scatter_add
+assert torch.Generator().manual_seed(1).initial_seed() == 1
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "24.0\n"), done.stderr
