@@ -52,7 +52,23 @@ def _command(name: str) -> TyperCommand:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(cls=TextCommand)(guarded(function))
     command: Any = typer.main.get_command(alone)
+    command.params += _options_of_all()
     return command
+
+
+def _options_of_all() -> list[Any]:
+    """`--debug`, which no command is handed: `main` looks for it, for an error can come before options are read."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def options(  # pyright: ignore[reportUnusedFunction]
+        debug: Annotated[
+            bool, typer.Option("--debug", expose_value=False, help="Show a traceback when something fails.")
+        ] = False,
+    ) -> None:
+        del debug
+
+    return typer.main.get_command(alone).params
 
 
 class _Commands(Mapping[str, TyperCommand]):

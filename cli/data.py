@@ -69,7 +69,6 @@ def data(
         Writes(_clean_files),
     ] = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Look for what is wrong with a corpus before training on it.
 
@@ -79,7 +78,6 @@ def data(
 
     tfm data --data pairs.tsv --dev test.tsv --report faults.tsv --clean cleaned
     """
-    del debug
     from ..data.audit import audit
     from ..data.corpus import dev_corpus, open_corpus
     from ..data.facts import sample_rows, swap_remark

@@ -57,7 +57,6 @@ def embed(
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side."), READS_FILE] = None,
     encoding: options.Encoding = None,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Turn sentences into vectors with a sentence encoder.
 
@@ -77,7 +76,6 @@ def embed(
 
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
-    del debug
     from ..data.formats import suffix_of
     from ..engine.runs.find import find_run
     from .lines import LineDecoder, file_lines, line_chunks

@@ -109,7 +109,6 @@ def evaluate(
     examples: Examples = 0,
     device: options.Device = "auto",
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Score a run on a test set, or outputs that you have.
 
@@ -123,7 +122,6 @@ def evaluate(
 
     tfm evaluate --run runs/mine --calibrate
     """
-    del debug
     from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run

@@ -100,7 +100,6 @@ def export(
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
     ] = 500,
-    debug: options.Debug = False,
 ) -> None:
     """Write a run for CTranslate2, a browser or Argos Translate.
 
@@ -110,7 +109,6 @@ def export(
 
     tfm export --run runs/mine --output en-de.argosmodel --format argos
     """
-    del debug
     if format_ is None and output is None:
         _list_formats()
         return

@@ -45,7 +45,6 @@ def generate(
     encoding: options.Encoding = None,
     json_: options.Json = False,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Continue texts with a language model.
 
@@ -57,7 +56,6 @@ def generate(
 
     tfm generate --run runs/toy-text --seed 7 ""
     """
-    del debug
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
 

@@ -171,7 +171,6 @@ TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likelies
 TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
 Sentences = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin.")
 ]

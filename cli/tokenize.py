@@ -49,7 +49,6 @@ def tokenize(
     show: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Show the pieces and ids of this text; may be repeated.")
     ] = None,
-    debug: options.Debug = False,
 ) -> None:
     """Build a vocabulary from text, or look at one.
 
@@ -57,7 +56,6 @@ def tokenize(
 
     tfm tokenize --output vocab --show "a sentence"
     """
-    del debug
     from ..configs import parse_config
     from ..data.tokenizer import Tokenizer
     from ..data.vocabulary_training import build_tokenizer

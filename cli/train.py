@@ -50,7 +50,6 @@ def train(
     precision: options.Precision = None,
     dry_run: options.DryRun = False,
     set_: options.Set = None,
-    debug: options.Debug = False,
 ) -> None:
     """Train a translator, a language model or a sentence encoder.
 
@@ -69,7 +68,6 @@ def train(
 
     tfm train --config multi30k-encoder --src train.en --tgt train.de --run runs/vectors
     """
-    del debug
     started = time.monotonic()
     from ..engine.choose import default_run, training_settings
     from ..engine.runs.directory import RunDirectory

@@ -49,7 +49,6 @@ def translate(
     attention: options.Attention = None,
     json_: options.Json = False,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Translate sentences, a file, or standard input.
 
@@ -65,7 +64,6 @@ def translate(
 
     tfm translate --input app.po --output app.de.po --review
     """
-    del debug
     from ..engine.runs.find import find_run
     from .lines import line_chunks, write_results
     from .translations import LineWriter, translate_document, translate_folder, work_of, write_file
