@@ -10,7 +10,6 @@ from ...system.errors import DataError
 from ...system.files import sha256_bytes
 from ..config import DataConfig
 from ..reading import stamp_of, survey
-from . import suffix_of
 
 Pair = tuple[str, str]
 """A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
@@ -65,21 +64,8 @@ class Corpus:
         return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
-@dataclass(frozen=True)
-class Format:
-    """One way to name and to store pairs.
-
-    Args:
-        notation: How a SPEC looks, for messages: suffixes (`.tsv`), a prefix and a name (`hf:NAME`), a word.
-        fits: Whether a SPEC is of this format.
-        open: Opens a SPEC that fits; `train`, `dev` or `test` is the split for a SPEC that may mean any of them.
-        is_file: It is known by a suffix.
-    """
-
-    notation: str
-    fits: Callable[[str], bool]
-    open: Callable[[str, DataConfig, str], Corpus]
-    is_file: bool = False
+Format = Callable[[str, DataConfig, str], Corpus]
+"""Opens a SPEC of one format. `train`, `dev` or `test` is the split for a SPEC that may mean any of them."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +84,6 @@ class Reading:
 
 
 def file_format(
-    suffixes: tuple[str, ...],
     read: Callable[[Path, DataConfig], Iterator[Pair]],
     count: Callable[[Path, DataConfig], int] | None = None,
     *,
@@ -109,7 +94,6 @@ def file_format(
     """A format of one file with both sides in it. Its identity depends on its content and on the names of the columns.
 
     Args:
-        suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
         count: A quicker way to the number of pairs than reading them, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
         look_through: Says both, and the languages, after a reading of the whole file.
@@ -134,7 +118,7 @@ def file_format(
             languages=found.languages,
         )
 
-    return Format(" ".join(suffixes), lambda spec: suffix_of(Path(spec)) in suffixes, open_file, is_file=True)
+    return open_file
 
 
 @lru_cache(maxsize=256)

@@ -58,9 +58,7 @@ def _count_tsv(path: Path, config: DataConfig) -> int:
     return count_lines(path, config.encoding) - tsv_layout(path, config).has_header
 
 
-TSV = file_format(
-    (".tsv",), _read_tsv, _count_tsv, describe=lambda path, config: tsv_layout(path, config).describe(path)
-)
+TSV = file_format(_read_tsv, _count_tsv, describe=lambda path, config: tsv_layout(path, config).describe(path))
 
 
 def _read_csv(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -134,7 +132,7 @@ def _lines(path: Path, config: DataConfig) -> Iterator[str]:
 
 
 # A quoted field may span lines, so nothing counts rows but reading them.
-CSV = file_format((".csv",), _read_csv, describe=lambda path, config: csv_layout(path, config).describe(path))
+CSV = file_format(_read_csv, describe=lambda path, config: csv_layout(path, config).describe(path))
 
 
 def _read_jsonl(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -178,6 +176,5 @@ def _checked_record(place: str, found: Any) -> dict[str, Any]:
     return found
 
 
-JSONL = file_format((".jsonl",), _read_jsonl, lambda path, config: count_lines(path, config.encoding))
-JSON = file_format((".json",), _read_json)
-FORMATS = {".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".json": JSON}
+JSONL = file_format(_read_jsonl, lambda path, config: count_lines(path, config.encoding))
+JSON = file_format(_read_json)

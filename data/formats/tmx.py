@@ -166,5 +166,4 @@ def look_through(path: Path, config: DataConfig) -> Reading:
     return Reading(pairs, (src, tgt), f"{path}: {src} to {tgt}; units to learn from: {learnt:,}; left out: {reasons}")
 
 
-TMX = file_format((".tmx",), read, look_through=look_through, incomplete=True)
-FORMATS = {".tmx": TMX}
+TMX = file_format(read, look_through=look_through, incomplete=True)

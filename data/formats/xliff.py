@@ -180,6 +180,4 @@ def in_other_languages(others: Counter[Languages]) -> str:
     return "".join(f"; {count:,} from {named(languages)} are left out" for languages, count in others.items())
 
 
-_SUFFIXES = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf")
-XLIFF = file_format(_SUFFIXES, read, look_through=look_through, incomplete=True)
-FORMATS = dict.fromkeys(_SUFFIXES, XLIFF)
+XLIFF = file_format(read, look_through=look_through, incomplete=True)
