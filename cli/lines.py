@@ -5,6 +5,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..data.reading import (
     open_bytes,
 )
 from ..system.errors import UsageError
+from ..system.files import OutputFile
 from ..system.reporter import Console
 
 CHUNK_LINES = 1000
@@ -72,6 +74,11 @@ def _is_file_name(text: str) -> bool:
         return bool(path.suffix or os.sep in text) and path.is_file()
     except OSError:  # too long for a name
         return False
+
+
+def output_or_stdout(path: Path | None) -> AbstractContextManager[IO[str]]:
+    """Where results go: the file of `--output`, or standard output."""
+    return nullcontext(sys.stdout) if path is None else OutputFile(path)
 
 
 def write_results(

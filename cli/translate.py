@@ -1,7 +1,6 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
 import shlex
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
-from ..system.files import OutputFile, is_stream
+from ..system.files import is_stream
 from ..system.reporter import Console
 from . import options
 from .attention import attention_file, check_attention
@@ -65,7 +64,7 @@ def translate(
     tfm translate --input app.po --output app.de.po --review
     """
     from ..engine.runs.find import find_run
-    from .lines import line_chunks, write_results
+    from .lines import line_chunks, output_or_stdout, write_results
     from .translations import LineWriter, translate_document, translate_folder, work_of, write_file
 
     console = Console()
@@ -120,7 +119,7 @@ def translate(
             work = work_of(manifest, input_, search, prefix, glossary, repair, json_, encoding)
             too_long = write_file(lines, input_, output, work, console, settings.encoding)
         else:
-            with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+            with output_or_stdout(output) as stream:
                 too_long = write_results(lines, chunks, stream, console, encoding=settings.encoding)
     lines.faults.report(console)
     if too_long:
