@@ -318,26 +318,21 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
     return None if given is None else given == "on"
 
 
-def named_sides(
-    src_column: str | None,
-    tgt_column: str | None,
-    src_language: str | None,
-    tgt_language: str | None,
-    encoding: str | None,
-) -> dict[str, str]:
-    """Those of the options that were given, by the name of their setting.
+def named_files(**given: list[Path] | None) -> dict[str, Any]:
+    """Those of the options that name files that were given, by the name of their setting."""
+    return {key: [str(path) for path in paths] for key, paths in given.items() if paths}
+
+
+_SIDES = ("src_column", "tgt_column", "src_language", "tgt_language", "encoding")
+
+
+def named_sides(*given: str | None) -> dict[str, str]:
+    """Those of the options `_SIDES`, in this order, that were given, by the name of their setting.
 
     Raises:
         UsageError: A language is none, or an encoding.
     """
-    given = {
-        "src_column": src_column,
-        "tgt_column": tgt_column,
-        "src_language": src_language,
-        "tgt_language": tgt_language,
-        "encoding": encoding,
-    }
-    named = {key: name for key, name in given.items() if name is not None}
+    named = {key: name for key, name in zip(_SIDES, given, strict=True) if name is not None}
     data_settings(named)
     return named
 

@@ -61,8 +61,7 @@ def tokenize(
     from ..data.vocabulary_training import build_tokenizer
 
     console = Console()
-    paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []]}
-    paths["data"] = [*(data or []), *(specs or [])]
+    paths = options.named_files(src=src, tgt=tgt) | {"data": [*(data or []), *(specs or [])]}
     if any(paths.values()):
         if output.exists():
             raise UsageError(f"{output} exists already; remove it or name another --output")

@@ -78,8 +78,7 @@ def train(
         _follow()
         return
     console = Console()
-    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
-    names: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    names = options.named_files(src=src, tgt=tgt, dev_src=dev_src, dev_tgt=dev_tgt, text=text, dev_text=dev_text)
     names |= options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
     limits = {"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision}
     with _bad_lines_explained():
