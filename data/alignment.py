@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from .placeholders import Pair
+from . import Pair
 from .scripts import UNSPACED
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from . import Pair
 from .alignment import Shift, find_shifts
 from .cleaning import clean
 from .facts import SAMPLE, differences_in_numbers
-from .placeholders import Pair, differences
+from .placeholders import differences
 from .scripts import are_unspaced, graphemes
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]

@@ -15,8 +15,9 @@ from typing import Literal, get_args
 
 import regex
 
+from . import Pair
 from .cleaning import clean
-from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
+from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, has_words
 
 SAMPLE = 5_000
 """At most this many training pairs are looked at."""

@@ -17,10 +17,11 @@ import sentencepiece
 from ..system.errors import ModelError
 from ..system.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ..system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from . import Pair
 from .cleaning import clean
 from .config import MAX_VOCABULARY_BYTES, VocabularyType
 from .facts import count_letters
-from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderRule, mask
+from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, PlaceholderRule, mask
 from .vocabulary_trial import remember_vocabulary, try_vocabulary
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3

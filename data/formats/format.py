@@ -8,11 +8,10 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ...system.files import sha256_bytes
+from .. import Pair as Pair
 from ..config import DataConfig
 from ..reading import stamp_of, survey
 
-Pair = tuple[str, str]
-"""A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
 Languages = tuple[str, str]
 """Codes of the languages of source and target, each empty where nobody names it."""
 
