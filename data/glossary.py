@@ -9,7 +9,7 @@ from ..system.errors import DataError
 from .cleaning import clean
 from .formats import suffix_of
 from .formats.refused import refuse_known_format
-from .reading import read_lines
+from .reading import bad_quotes, read_lines
 from .words import find_terms, folded
 
 _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
@@ -94,5 +94,4 @@ def _rows(path: Path, is_csv: bool, encoding: str) -> Iterator[tuple[int, list[s
             if any(map(str.strip, row)):
                 yield rows.line_num, row
     except csv.Error as error:
-        problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
-        raise DataError(f"{path}:{rows.line_num}: {problem} ({error})") from error
+        raise bad_quotes(path, rows.line_num, error) from error

@@ -333,6 +333,12 @@ def _head(file: IO[bytes]) -> bytes:
     return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def bad_quotes(path: Path, line: int, error: Exception) -> DataError:
+    """What to say of a row of CSV that cannot be read."""
+    problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
+    return DataError(f"{path}:{line}: {problem} ({error})")
+
+
 def _did_you_mean(path: Path) -> str:
     with contextlib.suppress(OSError):
         near = difflib.get_close_matches(path.name, [sibling.name for sibling in path.parent.iterdir()], n=1)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from ..reading import count_lines, read_lines
+from ..reading import bad_quotes, count_lines, read_lines
 from .columns import DELIMITERS, ROWS_LOOKED_AT, Layout, Row, is_blank, layout_of, record_pairs, table_pairs
 from .format import Pair, file_format
 
@@ -119,8 +119,7 @@ def csv_rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
-            raise DataError(f"{path}:{begun}: {problem} ({error})") from error
+            raise bad_quotes(path, begun, error) from error
 
 
 def _read(path: Path, config: DataConfig) -> Iterator[str | None]:

@@ -15,6 +15,7 @@ from typing import IO
 from xml.parsers import expat
 
 from ...system.errors import DataError
+from ..cleaning import edges
 from ..reading import open_bytes
 from .format import Pair
 
@@ -337,10 +338,7 @@ def unwrapped(text: str, preserves: bool) -> str:
         return text
     if preserves:
         return _GOES_ON.sub(lambda found: f"{found[1]} " if found[2].islower() else found[0], text)
-    inner = text.strip()
-    if not inner:
-        return text
-    before, _, after = text.partition(inner)
+    before, inner, after = edges(text)
     return before + _WRAPPED.sub(" ", inner) + after
 
 
