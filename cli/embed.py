@@ -89,11 +89,7 @@ def embed(
 
     keep_freed_memory()
     known = options.checked_encoding(encoding)
-    both = (
-        _paired(file_lines(src, encoding=known), file_lines(tgt, encoding=known), f"{src} and {tgt}")
-        if src and tgt
-        else None
-    )
+    both = _paired(file_lines(src, known), file_lines(tgt, known), f"{src} and {tgt}") if src and tgt else None
     chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
     decoder = LineDecoder(known)
     how: dict[str, Any] = {"checkpoint": checkpoint, "device": device, "warn": console.warn}

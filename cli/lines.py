@@ -39,22 +39,22 @@ def line_chunks(
     path: Path | None,
     console: Console,
     *,
+    encoding: str,
     done: int = 0,
     size: int = CHUNK_LINES,
-    encoding: str = "",
 ) -> Iterable[Chunk]:
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
+        encoding: Of a file or stream without a byte-order mark, if not UTF-8; else empty.
         done: Lines of the file that are passed over.
         size: Most lines of a file in a chunk; a long one counts as several.
-        encoding: Of a file or stream without a byte-order mark, if not UTF-8.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
         lines = (line for text in arguments for line in lines_of(text))
         return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
-    return stdin_lines(console, encoding) if path is None else file_lines(path, done, size, encoding)
+    return stdin_lines(console, encoding) if path is None else file_lines(path, encoding, done, size)
 
 
 def lines_of(text: str) -> list[str]:
@@ -87,16 +87,16 @@ def write_results(
     stream: IO[str],
     console: Console,
     *,
+    encoding: str,
     done: int = 0,
     on_done: Callable[[int], None] = lambda done: None,
-    encoding: str = "",
 ) -> int:
     """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
     Args:
         work: From lines, and the number of the first of them, to as many lines.
-        done: Lines before the first of these; `on_done` hears how many have been written, these included.
         encoding: What the lines were in, if not UTF-8.
+        done: Lines before the first of these; `on_done` hears how many have been written, these included.
     """
     decoder, line_number = LineDecoder(encoding), done
     for chunk in chunks:
@@ -116,7 +116,7 @@ class LineDecoder:
         encoding: What the user says that they were in, before they came in UTF-8.
     """
 
-    def __init__(self, encoding: str = "") -> None:
+    def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self.too_long = self._bad_lines = 0
         self._bad: list[bytes] = []
@@ -148,17 +148,17 @@ class LineDecoder:
             console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
-def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES, encoding: str = "") -> Iterator[Chunk]:
+def file_lines(path: Path, encoding: str, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
     """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded."""
     from ..data.formats.refused import refuse_known_format
 
     refuse_known_format(path)
-    chunks = _file_chunks(path, done, size, encoding)
+    chunks = _file_chunks(path, encoding, done, size)
     first = next(chunks, [])
     return chain([first], chunks)
 
 
-def _file_chunks(path: Path, done: int, size: int, encoding: str) -> Iterator[Chunk]:
+def _file_chunks(path: Path, encoding: str, done: int, size: int) -> Iterator[Chunk]:
     with open_bytes(path, encoding=encoding) as file:
         chunk, weight = Chunk(), 0
         for line in islice(_whole_lines(file, str(path)), done, None):
@@ -188,7 +188,7 @@ def _whole_lines(file: IO[bytes], name: str) -> Iterator[bytes | None]:
         cut = False
 
 
-def stdin_lines(console: Console, encoding: str = "") -> Iterator[Chunk]:
+def stdin_lines(console: Console, encoding: str) -> Iterator[Chunk]:
     """Standard input: a prompt on a terminal, else whatever has arrived."""
     if sys.stdin is None:  # closed by the caller: tfm translate <&-
         return iter(())
@@ -217,7 +217,7 @@ class _Waiting(queue.Queue[object]):
         return item
 
 
-def arriving_lines(stream: IO[bytes], encoding: str = "") -> Iterator[Chunk]:
+def arriving_lines(stream: IO[bytes], encoding: str) -> Iterator[Chunk]:
     """Chunks of a stream: waits for a line, then takes whatever else is there; never holds a line while idle."""
     from ..data.formats.refused import refuse_known_text
 

@@ -300,7 +300,7 @@ def decompressed(name: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def as_text(name: str, file: IO[bytes], encoding: str = "") -> IO[bytes]:
+def as_text(name: str, file: IO[bytes], encoding: str) -> IO[bytes]:
     """The content of an open file in UTF-8.
 
     Args:

@@ -157,8 +157,10 @@ def build_store(
 ) -> TokenStore:
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
-    The pairs of the validation set are for the count of leaks. DataError if nothing in the corpus is usable, or more
-    than half of it is empty.
+    The pairs of the validation set are for the count of leaks; `processes` is for the test of these bytes.
+
+    Raises:
+        DataError: Nothing in the corpus is usable, or more than half of it is empty.
     """
     filter_ = _Filter(corpus, limits, dev_pairs)
     with (

@@ -35,8 +35,6 @@ PLACEHOLDER_IDS = range(5, 4 + len(RESERVED_PIECES))
 FIRST_TEXT_ID = 4 + len(RESERVED_PIECES)
 """Ids from here on are pieces of text."""
 
-NO_PLACEHOLDERS = PlaceholderRule({})
-
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
 
@@ -162,7 +160,7 @@ class Tokenizer:
     src: Vocabulary
     tgt: Vocabulary
     type: str
-    placeholders: PlaceholderRule = NO_PLACEHOLDERS
+    placeholders: PlaceholderRule
 
     @property
     def joint(self) -> bool:
@@ -272,7 +270,7 @@ class _Description:
     def rule(self, has_placeholders: bool) -> PlaceholderRule:
         """What becomes of placeholders."""
         if self.placeholders is None:
-            return EVERY_KIND if has_placeholders else NO_PLACEHOLDERS
+            return EVERY_KIND if has_placeholders else PlaceholderRule({})
         return PlaceholderRule({kind: tuple(pairs) for kind, pairs in self.placeholders.items()})
 
 
