@@ -68,7 +68,7 @@ Format = Callable[[str, DataConfig, str], Corpus]
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileSummary:
     """What a reading of a whole file tells.
 
     Attributes:
@@ -87,7 +87,7 @@ def file_format(
     count: Callable[[Path, DataConfig], int] | None = None,
     *,
     describe: Callable[[Path, DataConfig], str] | None = None,
-    look_through: "Callable[[Path, DataConfig], Reading] | None" = None,
+    look_through: "Callable[[Path, DataConfig], FileSummary] | None" = None,
     incomplete: bool = False,
 ) -> Format:
     """A format of one file with both sides in it. Its identity depends on its content and on the names of the columns.
@@ -122,8 +122,8 @@ def file_format(
 
 @lru_cache(maxsize=256)
 def _looked_through(
-    look_through: "Callable[[Path, DataConfig], Reading]", path: Path, stamp: object, languages: Languages
-) -> Reading:
+    look_through: "Callable[[Path, DataConfig], FileSummary]", path: Path, stamp: object, languages: Languages
+) -> FileSummary:
     """What a file is, after a reading of it; a file that is opened again is not read again for that."""
     del stamp  # part of the key: a file with another stamp is another file
     return look_through(path, DataConfig(src_language=languages[0], tgt_language=languages[1]))
