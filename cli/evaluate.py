@@ -79,7 +79,7 @@ Worst = Annotated[
         metavar="N", min=0, help="Show the N worst sentences; of two --hyp or --run those in which they differ most."
     ),
 ]
-Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")]
+Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show this many sentences, evenly spaced.")]
 
 
 def evaluate(

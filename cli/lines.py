@@ -58,7 +58,7 @@ def line_chunks(
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of an argument such as `"$(cat FILE)"`; one that is empty has one."""
+    """The lines of an argument such as `"$(cat FILE)"`; an empty argument is one empty line."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
@@ -94,8 +94,8 @@ def write_results(
     """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
     Args:
-        work: From lines, and the number of the first of them, to as many lines.
-        encoding: What the lines were in, if not UTF-8.
+        work: Gets lines and the number of the first of them, and gives as many lines.
+        encoding: The encoding that the lines were in, if not UTF-8; else empty.
         done: Lines before the first of these; `on_done` hears how many have been written, these included.
     """
     decoder, line_number = LineDecoder(encoding), done
@@ -113,7 +113,7 @@ class LineDecoder:
     """Raw lines to text. Those too long to be read whole become empty: `too_long` so far.
 
     Args:
-        encoding: What the user says that they were in, before they came in UTF-8.
+        encoding: The encoding that the user named, from which they were brought into UTF-8.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -172,7 +172,7 @@ def _file_chunks(path: Path, encoding: str, done: int, size: int) -> Iterator[Ch
 
 
 def _weight(line: object) -> int:
-    """How many lines of usual length a line counts as; the mark of the end of a stream is one, too."""
+    """How many lines of usual length a line counts as; the mark of the end of a stream counts as one."""
     return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 

@@ -319,7 +319,7 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
 
 
 def named_files(**given: list[Path] | None) -> dict[str, Any]:
-    """Those of the options that name files that were given, by the name of their setting."""
+    """The files that were named, as texts, by the name of their setting."""
     return {key: [str(path) for path in paths] for key, paths in given.items() if paths}
 
 
@@ -327,7 +327,7 @@ _SIDES = ("src_column", "tgt_column", "src_language", "tgt_language", "encoding"
 
 
 def named_sides(*given: str | None) -> dict[str, str]:
-    """Those of the options `_SIDES`, in this order, that were given, by the name of their setting.
+    """What was given for `_SIDES`, in this order, by the name of its setting.
 
     Raises:
         UsageError: A language is none, or an encoding.

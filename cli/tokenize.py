@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..data.tokenizer import Tokenizer, Vocabulary
 
 _TICK = 1_000
-"""Texts between two looks at the bar."""
+"""The bar moves once for this many texts."""
 _EXAMPLES = 3
 
 

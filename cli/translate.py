@@ -124,10 +124,10 @@ def translate(
 def _search_of(
     translator: "Translator", sampling: "Sample | None", searching: dict[str, Any], directory: Path, *, review: bool
 ) -> "Search":
-    """The run's own search with what is given instead of its settings; with `sampling` that draws.
+    """The run's own search, changed by what is given; or `sampling`, which draws.
 
     Raises:
-        UsageError: With `review`, nobody knows how good the translations are that this search finds.
+        UsageError: There is to be a review, and the run is not calibrated for this search.
     """
     search = translator.search(**searching)
     if sampling is not None:
@@ -151,7 +151,7 @@ def _translate_lines(
 ) -> int:
     """Translates lines into a file or to standard output; returns how many were too long to be read whole.
 
-    Into a file from a file it goes on where the same `work` was interrupted, unless that is None.
+    From a file into a file it goes on where the same `work` was interrupted; None does not go on.
     """
     from .lines import output_or_stdout, write_results
     from .translations import work_of, write_file
@@ -190,7 +190,7 @@ def _check_search_flags(
 
 
 def _check_review(path: Path | None, sample: bool) -> None:
-    """Refuses to note what nobody knows, or where there is no place for it."""
+    """Refuses a review of what is drawn, and of a file without a place for notes."""
     from ..data.formats import suffix_of
     from ..data.formats.folder import files_below
     from ..engine.documents import KINDS, WITH_NOTES, is_document
@@ -223,7 +223,7 @@ def _document(
 
 
 def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:
-    """Settings in which languages that nobody names are those of a run. Its sources may come from any region."""
+    """Settings with the languages of a run where none are named; that of the sources without its region."""
     from ..engine.runs.directory import RunDirectory
 
     (src, tgt), known = settings.languages, RunDirectory(run).languages

@@ -1,8 +1,6 @@
-"""Sides that do not belong together: pairs that are shifted, and a validation set whose sides have been swapped.
+"""Pairs that are shifted: from some line on, each source stands beside the target of another line.
 
-Where pairs are shifted, each source stands from some line on beside the target of another line. Which words go together
-is learned from the corpus itself: a pair whose words are often found together elsewhere fits. Swapped sides are known
-by their groups of three letters.
+Which words go together is learned from the corpus itself: a pair whose words are often found together elsewhere fits.
 """
 
 from collections import Counter
@@ -129,7 +127,7 @@ def first_slip(src: npt.NDArray[np.int32], tgt: npt.NDArray[np.int32]) -> int | 
 
 
 def _runs(gains: Scores, least: float) -> list[tuple[int, int]]:
-    """The runs with the largest sums, one after the other, while the sum is at least so much."""
+    """The runs with the largest sums, one after the other, while the sum is at least `least`."""
     gains = gains.copy()
     found: list[tuple[int, int]] = []
     while least > 0 and len(gains):

@@ -25,7 +25,7 @@ MAX_LINE_BYTES = 1_000_000
 _BLOCK_BYTES = 1 << 20
 _C0 = bytes({*range(0x20), 0x7F} - set(b"\t\n\v\f\r"))
 _C1 = re.compile(rb"\xc2[\x80-\x84\x86-\x9f]")
-"""All of them but U+0085, which ends a line in some texts."""
+"""The control characters of Latin-1, in UTF-8, but for U+0085, which ends a line in some texts."""
 
 
 _FOREIGN = {
@@ -79,7 +79,7 @@ def read_lines(path: Path, *, skip_bad: bool = False, encoding: str = "") -> Ite
 
 
 BAD_LINES_LOOKED_AT = 100
-"""So many lines that are not UTF-8 show what a text may be in."""
+"""This many lines that are not UTF-8 are looked at, to see what a text may be in."""
 
 
 def _bad_lines(lines: Iterator[bytes], controls: "Controls") -> Iterator[bytes]:

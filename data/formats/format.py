@@ -69,11 +69,11 @@ Format = Callable[[str, DataConfig, str], Corpus]
 
 @dataclass(frozen=True)
 class FileSummary:
-    """What a reading of a whole file tells.
+    """What is known of a file once all of it is read.
 
     Attributes:
-        pairs: How many it yields, empty ones included.
-        languages: As the file names them.
+        pairs: How many it has, empty ones included.
+        languages: Their codes, as the file names them.
         remark: What was found, in a line for people.
     """
 
@@ -124,7 +124,7 @@ def file_format(
 def _looked_through(
     look_through: "Callable[[Path, DataConfig], FileSummary]", path: Path, stamp: object, languages: Languages
 ) -> FileSummary:
-    """What a file is, after a reading of it; a file that is opened again is not read again for that."""
+    """The summary of a file, which is read for it; one that has not changed is not read again."""
     del stamp  # part of the key: a file with another stamp is another file
     return look_through(path, DataConfig(src_language=languages[0], tgt_language=languages[1]))
 

@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 _WORDS = frozenset({"domain", "msgctxt", "msgid", "msgid_plural", "msgstr", "[", "]"})
 _PREVIOUS = ("#|msgctxt", "#|msgid", "#|msgid_plural")
-"""In the order that they have."""
+"""Keywords of what was to be translated before, in the order in which they stand."""
 _JOINED_LINES = re.compile(r"\\\r?\n")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]+)|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "\\": "\\", '"': '"'}

@@ -22,9 +22,9 @@ from .format import Pair
 XML_LANG = "xml:lang"
 _BLOCK_BYTES = 1 << 16
 _DEEPEST = 256
-"""Elements in elements."""
+"""Elements are inside each other at most this deep."""
 _LARGEST = 10_000_000
-"""Bytes of an element that is read as a whole, such as a unit, and of a tag."""
+"""An element that is read as a whole, such as a unit, has at most this many bytes; so has a tag."""
 DELETED = "x-sdl-deleted"
 """The type of a mark around words that somebody has taken out, in Trados."""
 _ALONE = frozenset({"ph", "x", "ut"})
