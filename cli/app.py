@@ -107,7 +107,7 @@ class _Group(TyperGroup):
 
 
 class TextCommand(TyperCommand):
-    """A command that takes an argument such as `- the cat sleeps` for a text: no option has a space in its name."""
+    """A command that takes an argument such as `- the cat sleeps` for a text, as no option has a space in it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuses a second `--run`, of which click would take the last without a word."""

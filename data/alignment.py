@@ -71,7 +71,7 @@ class Lexicon:
 
 
 def rare_words(texts: Sequence[str]) -> list[list[str]]:
-    """Of each text the rarest words, in small letters, without those that stand in no other text."""
+    """The rarest words of each text, in small letters, without those that stand in no other text."""
     found = [set(_WORD.findall(text.lower())) for text in texts]
     counts = Counter(word for one in found for word in one)
     return [sorted((w for w in one if counts[w] > 1), key=lambda w: (counts[w], w))[:RAREST] for one in found]

@@ -72,7 +72,7 @@ class Glossary:
         return [translation for translation in map(self._translation, found) if translation]
 
     def _translation(self, part: str) -> str | None:
-        """Of a term as it stands in a text."""
+        """The translation of a term as it stands in a text; None if it is no term."""
         terms = self._entries.get(folded(part), {})
         fitting = (term for term in terms if part == term.upper() or term == term.lower())
         return terms.get(part if part in terms else next(fitting, ""))

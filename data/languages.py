@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def locale_of(code: str) -> "Locale | None":
-    """Its name and its plural forms; None if it is not known."""
+    """The name and the plural forms of a language; None if it is not known."""
     from babel import Locale, UnknownLocaleError
 
     try:

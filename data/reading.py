@@ -83,7 +83,7 @@ BAD_LINES_LOOKED_AT = 100
 
 
 def _bad_lines(lines: Iterator[bytes], controls: "Controls") -> Iterator[bytes]:
-    """Those lines that are not UTF-8. The control characters of all are counted."""
+    """The lines that are not UTF-8; the control characters of all lines are counted."""
     for raw in lines:
         controls.add(raw)
         if not _is_utf8(raw):
@@ -115,7 +115,7 @@ class Controls:
         self.found = self.bytes = 0
 
     def add(self, raw: bytes) -> None:
-        """Counts those of a line."""
+        """Counts the control characters of a line."""
         self.found += count_controls(raw)
         self.bytes += len(raw)
 
@@ -137,7 +137,7 @@ class Survey:
     """What one reading of a whole file tells.
 
     Attributes:
-        sha256: Of its bytes as they are on the disk.
+        sha256: The hash of its bytes as they are on the disk.
         lines: How many lines its content has, decompressed.
         marked: The encoding that a byte-order mark before its content says; empty if it has none.
     """
@@ -164,7 +164,7 @@ def hash_file(path: Path) -> str:
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """By what a file is known again without being read."""
+    """What a file is known by without being read: its place, its size and the time of its last change."""
     is_ = path.stat()
     return is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns
 
@@ -278,7 +278,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Refuses in words what cannot be read, and what can be read only once."""
+    """Says what is wrong with a file that cannot be read, or only once."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"{path} is a pipe or a device, which can be read only once; training needs a file")
     with _explained(path):

@@ -60,7 +60,7 @@ class FilterReport:
 
     @property
     def unit(self) -> str:
-        """What one of them is called."""
+        """What a row of the corpus is called."""
         return unit_of(self.text_only)
 
     def __str__(self) -> str:
@@ -247,7 +247,7 @@ class _Filter:
 
 
 def _blocks(parts: Iterable[tuple[Rows, Rows]]) -> Iterator[Any]:
-    """Record batches of `ROWS_PER_BLOCK` rows, the last of what is left."""
+    """Record batches of `ROWS_PER_BLOCK` rows; the last one has what is left."""
     sides: tuple[list[Rows], list[Rows]] = [], []
     waiting = 0
     for part in parts:

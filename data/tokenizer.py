@@ -97,7 +97,7 @@ class Vocabulary:
         return self._processor.encode(escape(clean(text)), out_type=str)
 
     def cost(self, text: str) -> tuple[int, int, float]:
-        """What a text takes: pieces of unknown characters, pieces in all, and of equally many the rarer ones."""
+        """What a text costs, less being better: pieces of unknown characters, pieces in all, and how rare they are."""
         ids = self.encode(text)
         unknown = sum(one == UNK_ID or self.is_byte(one) for one in ids)
         return unknown, len(ids), -sum(map(self._processor.get_score, ids))
@@ -130,7 +130,7 @@ class Vocabulary:
 
     @cached_property
     def characters(self) -> frozenset[str]:
-        """All that are in pieces of text; others are spelt as bytes, or unknown."""
+        """The characters in pieces of text; others are spelt as bytes, or unknown."""
         return frozenset(chain.from_iterable(self.texts))
 
     @cached_property
@@ -294,5 +294,5 @@ def _read_description(directory: Path) -> _Description:
 
 
 def _is_count(pairs: Any) -> bool:
-    """Whether something is what `PlaceholderRule` has of a kind."""
+    """Whether something read from a file can be what `PlaceholderRule` has for a kind."""
     return isinstance(pairs, list) and len(pairs) == 2 and all(type(number) is int for number in pairs)

@@ -109,7 +109,7 @@ def is_flags(comment: PoPart) -> bool:
 
 
 def header_value(header: str, name: str) -> str:
-    """What a header says behind a name, such as `Language`; an empty text if nothing."""
+    """What a header says behind a name, such as `Language`; empty if it says nothing."""
     found = re.search(rf"^{re.escape(name)}:[ \t]*(.*?)[ \t]*$", header, re.MULTILINE | re.IGNORECASE)
     return found[1] if found else ""
 
@@ -170,7 +170,7 @@ class PoFile:
         return b"".join([*pieces, self._raw[done:]])
 
     def line_end(self, place: int) -> str:
-        """How the line of a place ends; the last one, which may have no end, as the one before."""
+        """How the line of a place ends; the last line, which may have no end, is taken to end as the one before."""
         line = min(self._line(place), max(len(self._lines) - 2, 0))
         return "\r\n" if self._lines[line].endswith(b"\r") else "\n"
 

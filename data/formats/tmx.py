@@ -103,7 +103,7 @@ class TmxLanguages:
         raise self.refusal()
 
     def refusal(self) -> DataError:
-        """Of a memory without a unit in these languages."""
+        """The error for a memory without a unit in these languages."""
         two = " and ".join(self.pair) if self.pair else "two languages"
         return DataError(
             f"{self._path}: no unit in {two}; it has {', '.join(sorted(self.met)) or 'none'}; name two:"
@@ -118,7 +118,7 @@ def _different(codes: list[str]) -> list[str]:
 
 
 def in_language(variants: list[Variant], language: str) -> list[Variant]:
-    """Those of the variants that have a text in a language."""
+    """The variants that have a text in a language."""
     return [one for one in variants if same_language(one.language, language) and not one.segment.is_blank]
 
 

@@ -73,11 +73,11 @@ class Element:
         return [one for one in self.content if isinstance(one, Element)]
 
     def children(self, name: str) -> list["Element"]:
-        """Those of them that have a name, whatever its prefix."""
+        """The elements right in it that have a name, whatever its prefix."""
         return [one for one in self.content if isinstance(one, Element) and one.local_name == name]
 
     def child(self, name: str) -> "Element | None":
-        """The first of these, if there is one."""
+        """The first of these children, if there is one."""
         return next(iter(self.children(name)), None)
 
     def descendants(self) -> Iterator["Element"]:
