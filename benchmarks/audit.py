@@ -13,8 +13,9 @@ from pathlib import Path
 
 from common import BenchmarkError, machine, markdown_table, note, read_lines, report_errors, say
 
+from tfm.data import Pair
 from tfm.data.audit import KINDS, Kind, audit
-from tfm.data.placeholders import Pair, placeholders
+from tfm.data.placeholders import placeholders
 
 SHARE = 0.05
 OTHER_SCRIPT = "это совсем другой текст, который сюда не относится"

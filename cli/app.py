@@ -52,7 +52,23 @@ def _command(name: str) -> TyperCommand:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(cls=TextCommand)(guarded(function))
     command: Any = typer.main.get_command(alone)
+    command.params += _options_of_all()
     return command
+
+
+def _options_of_all() -> list[Any]:
+    """`--debug`, which no command is handed: `main` looks for it, as an error can come before options are read."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def options(  # pyright: ignore[reportUnusedFunction]
+        debug: Annotated[
+            bool, typer.Option("--debug", expose_value=False, help="Show a traceback when something fails.")
+        ] = False,
+    ) -> None:
+        del debug
+
+    return typer.main.get_command(alone).params
 
 
 class _Commands(Mapping[str, TyperCommand]):
@@ -79,19 +95,19 @@ class _Group(TyperGroup):
         self.commands = lazy
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of `COMMANDS`."""
+        """The names, in the order of `COMMANDS`."""
         del ctx
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Lists them, as any group does, but from `COMMANDS`: no module is imported."""
+        """Lists the commands as any group does, but from `COMMANDS`: no module is imported."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 class TextCommand(TyperCommand):
-    """A command that takes an argument such as `- the cat sleeps` as a text, for no option has a space in its name."""
+    """A command that takes an argument such as `- the cat sleeps` for a text, as no option has a space in it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuses a second `--run`, of which click would take the last without a word."""

@@ -70,6 +70,6 @@ def attention_file(path: Path, translator: "Translator") -> Iterator[AttentionFi
 
 
 def check_attention(path: Path) -> None:
-    """Refuses a file without a suffix: the folder of pictures would have its name."""
+    """Refuses a file without a suffix, as the folder of pictures would have the same name."""
     if not path.suffix:
         raise UsageError(f"--attention {path}: give the file a suffix, such as {path}.jsonl; {path}/ gets the pictures")

@@ -26,7 +26,6 @@ def check(
     encoding: options.Encoding = None,
     device: options.Device = "auto",
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Test whether a model does what a Transformer must.
 
@@ -36,7 +35,6 @@ def check(
     gives; rows of attention sum to 1; the source is really used. It takes sentences of the validation set, or yours.
     One line is printed for each test; the exit code is 4 if one fails.
     """
-    del debug
     from ..engine.evaluation.reading import dev_pairs, read_test_set
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run

@@ -37,7 +37,6 @@ def curves(
         Path | None, typer.Option("--output", "-o", metavar="FILE.png", help="Write a picture instead."), WRITES_FILE
     ] = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Draw the losses and scores of runs together.
 
@@ -47,7 +46,6 @@ def curves(
 
     Runs that differ in nothing but their seed are one curve: their mean, in a band from the lowest to the highest.
     """
-    del debug
     from ..engine.runs.curves import FIGURES, compared, picture
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run, list_runs

@@ -69,7 +69,6 @@ def data(
         Writes(_clean_files),
     ] = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Look for what is wrong with a corpus before training on it.
 
@@ -79,13 +78,11 @@ def data(
 
     tfm data --data pairs.tsv --dev test.tsv --report faults.tsv --clean cleaned
     """
-    del debug
     from ..data.audit import audit
     from ..data.corpus import dev_corpus, open_corpus
     from ..data.facts import sample_rows, swap_remark
 
-    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt}
-    named: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    named = options.named_files(src=src, tgt=tgt, dev_src=dev_src, dev_tgt=dev_tgt)
     named |= options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
     config = replace(DataConfig(data=[*(data or []), *(specs or [])], dev=dev or []), **named)
     if not (config.src or config.tgt or config.data):

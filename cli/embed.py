@@ -1,18 +1,17 @@
 """`tfm embed`: sentences to vectors, or their pieces; or, for pairs of sentences, how similar they are."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.reading import MAX_LINE_BYTES
 from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
-from ..system.files import BinaryOutputFile, OutputFile, json_line
+from ..system.files import BinaryOutputFile, json_line
 from ..system.reporter import Console
 from . import options
 from .startup import importing
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 _HEADER_BYTES = 128
 """Length of the header of a .npy file; the format wants a multiple of 64."""
+_Part = tuple[str | bytes, int, int]
+"""What is to be written for some lines or pairs of lines, how many they are, and how many of them are blank."""
 
 
 def embed(
@@ -57,7 +58,6 @@ def embed(
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="With --pairs: the other side."), READS_FILE] = None,
     encoding: options.Encoding = None,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Turn sentences into vectors with a sentence encoder.
 
@@ -77,12 +77,56 @@ def embed(
 
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
-    del debug
-    from ..data.formats import suffix_of
     from ..engine.runs.find import find_run
-    from .lines import LineDecoder, file_lines, line_chunks
+    from .lines import LineDecoder, file_lines, line_chunks, output_or_stdout
 
+    _check_flags(text, input_, output, pieces, pairs, src, tgt)
     console = Console()
+    directory = find_run(run, console)
+    with importing():
+        from ..engine.device import keep_freed_memory
+        from ..engine.embedder import Embedder, PieceEmbedder
+
+    keep_freed_memory()
+    known = options.checked_encoding(encoding)
+    both = _paired(file_lines(src, known), file_lines(tgt, known), f"{src} and {tgt}") if src and tgt else None
+    chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
+    decoder = LineDecoder(known)
+    how: dict[str, Any] = {"checkpoint": checkpoint, "device": device, "warn": console.warn}
+    to = output_or_stdout(output)
+    if pieces:
+        parts = _pieces(PieceEmbedder.load(directory, **how), chunks, decoder)
+        remark = _write(parts, to, "lines are blank: they have no pieces")
+    else:
+        embedder = Embedder.load(directory, **how)
+        if both is not None:
+            parts = _similarities(embedder, both, decoder)
+            remark = _write(parts, to, "pairs have a blank side: their similarity is 0")
+        else:
+            array = output if output is not None and output.suffix == ".npy" else None
+            parts = _vectors(embedder, chunks, decoder, as_rows=array is not None)
+            to = to if array is None else _array_file(array, embedder.size)
+            remark = _write(parts, to, "lines are blank: their vectors are zero")
+    decoder.report(console)
+    if remark:
+        console.warn(remark)
+    if decoder.too_long:
+        without = "they have no pieces" if pieces else "their vectors are zero"
+        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; {without}")
+
+
+def _check_flags(
+    text: list[str] | None,
+    input_: Path | None,
+    output: Path | None,
+    pieces: bool,
+    pairs: bool,
+    src: Path | None,
+    tgt: Path | None,
+) -> None:
+    """Refuses flags that contradict each other, and a name for a file of another kind."""
+    from ..data.formats import suffix_of
+
     if pairs and (text or input_ or not src or not tgt):
         raise UsageError("--pairs compares two files: give --src and --tgt, and no other sentences")
     if not pairs and (src or tgt):
@@ -95,80 +139,23 @@ def embed(
         raise UsageError("give sentences as arguments or --input, not both")
     if output is not None and not pairs and output.suffix != ".npy" and suffix_of(output) != ".jsonl":
         raise UsageError(f"--output {output} must end in .npy (NumPy) or .jsonl (JSON Lines)")
-    directory = find_run(run, console)
-    with importing():
-        from ..engine.device import keep_freed_memory
-        from ..engine.embedder import Embedder, PieceEmbedder
 
-    keep_freed_memory()
-    known = options.checked_encoding(encoding)
-    both = (
-        _paired(file_lines(src, encoding=known), file_lines(tgt, encoding=known), f"{src} and {tgt}")
-        if src and tgt
-        else None
-    )
-    chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
-    decoder = LineDecoder(known)
-    if pieces:
-        pieces_of = PieceEmbedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        remark = _write_pieces(pieces_of, chunks, output, decoder)
-    else:
-        embedder = Embedder.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-        if both is not None:
-            remark = _write_similarities(embedder, both, output, decoder)
+
+def _vectors(
+    embedder: "Embedder", chunks: "Iterable[Chunk]", decoder: "LineDecoder", *, as_rows: bool
+) -> Iterator[_Part]:
+    """A vector for each line: the rows of a .npy file, or JSON Lines with the texts."""
+    line = 0
+    for chunk in chunks:
+        texts = decoder.decode(chunk)
+        vectors = embedder.embed(texts, first_line=line)
+        if as_rows:
+            content = vectors.astype("<f4").tobytes()
         else:
-            remark = _write_vectors(embedder, chunks, output, decoder)
-    decoder.report(console)
-    if remark:
-        console.warn(remark)
-    if decoder.too_long:
-        without = "they have no pieces" if pieces else "their vectors are zero"
-        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; {without}")
-
-
-def _write_vectors(embedder: "Embedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "LineDecoder") -> str:
-    """Writes a vector for each line; returns what is to be said of blank ones."""
-    blank = line = 0
-    with _sink(output, embedder.size) as write:
-        for chunk in chunks:
-            texts = decoder.decode(chunk)
-            vectors = embedder.embed(texts, first_line=line)
-            blank += int((~vectors.any(axis=1)).sum())
-            write(texts, vectors)
-            line += len(texts)
-    return f"{blank:,} of {line:,} lines are blank: their vectors are zero" if blank else ""
-
-
-@contextmanager
-def _sink(output: Path | None, size: int) -> Iterator[Callable[[Sequence[str], "Vectors"], None]]:
-    """What writes texts and their vectors, each of `size` numbers: to a .npy file or as JSON Lines.
-
-    A .npy file (`numpy.lib.format`, version 1.0) gets its rows first, and its header once their number is known.
-    """
-    if output is not None and output.suffix == ".npy":
-        rows = 0
-        with BinaryOutputFile(output) as binary:
-
-            def write_rows(texts: Sequence[str], vectors: "Vectors") -> None:
-                nonlocal rows
-                binary.write(vectors.astype("<f4").tobytes())
-                rows += len(texts)
-
-            binary.seek(_HEADER_BYTES)
-            yield write_rows
-            array = {"descr": "<f4", "fortran_order": False, "shape": (rows, size)}
-            start = b"\x93NUMPY\x01\x00" + (_HEADER_BYTES - 10).to_bytes(2, "little")
-            binary.seek(0)
-            binary.write(start + repr(array).encode().ljust(_HEADER_BYTES - 11) + b"\n")
-        return
-    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-
-        def write_lines(texts: Sequence[str], vectors: "Vectors") -> None:
-            for text, vector in zip(texts, vectors, strict=True):
-                stream.write(json_line({"text": text, "vector": _numbers(vector)}) + "\n")
-            stream.flush()
-
-        yield write_lines
+            records = ({"text": text, "vector": _numbers(one)} for text, one in zip(texts, vectors, strict=True))
+            content = "".join(json_line(record) + "\n" for record in records)
+        yield content, len(texts), int((~vectors.any(axis=1)).sum())
+        line += len(texts)
 
 
 def _numbers(vector: "Vectors") -> list[float]:
@@ -176,37 +163,54 @@ def _numbers(vector: "Vectors") -> list[float]:
     return [float(f"{value:.9g}") for value in vector.tolist()]
 
 
-def _write_pieces(
-    embedder: "PieceEmbedder", chunks: "Iterable[Chunk]", output: Path | None, decoder: "LineDecoder"
-) -> str:
-    """Writes the pieces of each line and their vectors; returns what is to be said of blank lines."""
-    blank = line = 0
-    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-        for chunk in chunks:
-            texts = decoder.decode(chunk)
-            for text, found in zip(texts, embedder.embed_pieces(texts, first_line=line), strict=True):
-                vectors = [_numbers(vector) for vector in found.vectors]
-                stream.write(json_line({"text": text, "pieces": found.pieces, "vectors": vectors}) + "\n")
-                blank += not found.pieces
-            stream.flush()
-            line += len(texts)
-    return f"{blank:,} of {line:,} lines are blank: they have no pieces" if blank else ""
+def _pieces(embedder: "PieceEmbedder", chunks: "Iterable[Chunk]", decoder: "LineDecoder") -> Iterator[_Part]:
+    """The pieces of each line and their vectors, line by line, for they are long."""
+    line = 0
+    for chunk in chunks:
+        texts = decoder.decode(chunk)
+        for text, found in zip(texts, embedder.embed_pieces(texts, first_line=line), strict=True):
+            vectors = [_numbers(vector) for vector in found.vectors]
+            record = {"text": text, "pieces": found.pieces, "vectors": vectors}
+            yield json_line(record) + "\n", 1, not found.pieces
+        line += len(texts)
 
 
-def _write_similarities(
-    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", output: Path | None, decoder: "LineDecoder"
-) -> str:
-    """Writes a similarity for each pair of lines; returns what is to be said of blank ones."""
-    blank = line = 0
-    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-        for src_chunk, tgt_chunk in both:
-            sources = embedder.embed(decoder.decode(src_chunk), first_line=line)
-            targets = embedder.embed(decoder.decode(tgt_chunk), first_line=line)
-            blank += int((~(sources.any(axis=1) & targets.any(axis=1))).sum())
-            stream.writelines(f"{similarity:.4f}\n" for similarity in (sources * targets).sum(axis=1).tolist())
+def _similarities(
+    embedder: "Embedder", both: "Iterable[tuple[Chunk, Chunk]]", decoder: "LineDecoder"
+) -> Iterator[_Part]:
+    """A similarity for each pair of lines."""
+    line = 0
+    for src_chunk, tgt_chunk in both:
+        sources = embedder.embed(decoder.decode(src_chunk), first_line=line)
+        targets = embedder.embed(decoder.decode(tgt_chunk), first_line=line)
+        content = "".join(f"{similarity:.4f}\n" for similarity in (sources * targets).sum(axis=1).tolist())
+        yield content, len(sources), int((~(sources.any(axis=1) & targets.any(axis=1))).sum())
+        line += len(sources)
+
+
+def _write(parts: Iterable[_Part], to: AbstractContextManager[IO[Any]], blank_ones: str) -> str:
+    """Writes the parts as they come; returns what is to be said of blank lines: how many `blank_ones`."""
+    lines = blank = 0
+    with to as stream:
+        for content, count, blank_count in parts:
+            stream.write(content)
             stream.flush()
-            line += len(sources)
-    return f"{blank:,} of {line:,} pairs have a blank side: their similarity is 0" if blank else ""
+            lines += count
+            blank += blank_count
+    return f"{blank:,} of {lines:,} {blank_ones}" if blank else ""
+
+
+@contextmanager
+def _array_file(path: Path, size: int) -> Iterator[IO[bytes]]:
+    """A .npy file (`numpy.lib.format`, version 1.0) for rows of `size` numbers; it gets its header last."""
+    with BinaryOutputFile(path) as file:
+        file.seek(_HEADER_BYTES)
+        yield file
+        rows = (file.tell() - _HEADER_BYTES) // (4 * size)
+        array = {"descr": "<f4", "fortran_order": False, "shape": (rows, size)}
+        start = b"\x93NUMPY\x01\x00" + (_HEADER_BYTES - 10).to_bytes(2, "little")
+        file.seek(0)
+        file.write(start + repr(array).encode().ljust(_HEADER_BYTES - 11) + b"\n")
 
 
 def _paired(src: "Iterable[Chunk]", tgt: "Iterable[Chunk]", names: str) -> "Iterator[tuple[Chunk, Chunk]]":

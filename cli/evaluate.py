@@ -79,7 +79,7 @@ Worst = Annotated[
         metavar="N", min=0, help="Show the N worst sentences; of two --hyp or --run those in which they differ most."
     ),
 ]
-Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show so many sentences, evenly spaced.")]
+Examples = Annotated[int, typer.Option(metavar="N", min=0, help="Show this many sentences, evenly spaced.")]
 
 
 def evaluate(
@@ -109,7 +109,6 @@ def evaluate(
     examples: Examples = 0,
     device: options.Device = "auto",
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Score a run on a test set, or outputs that you have.
 
@@ -123,7 +122,6 @@ def evaluate(
 
     tfm evaluate --run runs/mine --calibrate
     """
-    del debug
     from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run

@@ -47,7 +47,6 @@ def explain(
     ] = None,
     checkpoint: options.Checkpoint = "best",
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Write a page that walks through one forward pass of your model.
 
@@ -57,7 +56,6 @@ def explain(
 
     The page is one file and needs no network. Open it in a browser, type another sentence, and all numbers are its own.
     """
-    del debug
     from ..engine.runs.find import find_run
     from .lines import lines_of, refuse_file_names
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Format:
+class ExportFormat:
     """What an export may be.
 
     Attributes:
@@ -42,11 +42,11 @@ class Format:
 
 
 FORMATS = {
-    "ctranslate2": Format(
+    "ctranslate2": ExportFormat(
         QUANTIZATIONS, "a folder for CTranslate2, and a run for tfm", "pip install ctranslate2", "decoder-only models"
     ),
-    "html": Format(WEIGHTS, "one page that translates by itself", "any browser", "glossaries"),
-    "argos": Format(
+    "html": ExportFormat(WEIGHTS, "one page that translates by itself", "any browser", "glossaries"),
+    "argos": ExportFormat(
         QUANTIZATIONS, "a package for Argos Translate, LibreTranslate", "pip install argostranslate", "placeholders"
     ),
 }
@@ -98,9 +98,8 @@ def export(
         typer.Option("--tgt-language", metavar="CODE", help="Of argos: the targets' language. [default: the run's]"),
     ] = None,
     check: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Compare on at most so many validation sentences; 0 skips that.")
+        int, typer.Option(metavar="N", min=0, help="Compare on at most this many validation sentences; 0 skips that.")
     ] = 500,
-    debug: options.Debug = False,
 ) -> None:
     """Write a run for CTranslate2, a browser or Argos Translate.
 
@@ -110,7 +109,6 @@ def export(
 
     tfm export --run runs/mine --output en-de.argosmodel --format argos
     """
-    del debug
     if format_ is None and output is None:
         _list_formats()
         return

@@ -1,7 +1,5 @@
 """`tfm generate`: a language model continues beginnings, or makes up texts."""
 
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +8,7 @@ import typer
 from ..data.reading import MAX_LINE_BYTES
 from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
-from ..system.files import OutputFile, json_line
+from ..system.files import json_line
 from ..system.reporter import Console
 from . import options
 from .startup import importing
@@ -45,7 +43,6 @@ def generate(
     encoding: options.Encoding = None,
     json_: options.Json = False,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Continue texts with a language model.
 
@@ -57,9 +54,8 @@ def generate(
 
     tfm generate --run runs/toy-text --seed 7 ""
     """
-    del debug
     from ..engine.runs.find import find_run
-    from .lines import line_chunks, write_results
+    from .lines import line_chunks, output_or_stdout, write_results
 
     console = Console()
     if beginning and input_:
@@ -86,7 +82,7 @@ def generate(
                 as_they_were += 1
         return [_as_json(text, one) if json_ else one.text for text, one in zip(texts, found, strict=True)]
 
-    with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
+    with output_or_stdout(output) as stream:
         too_long = write_results(generate_chunk, chunks, stream, console, encoding=known)
     problems: list[str] = []
     if too_long:

@@ -59,7 +59,7 @@ _READING = {
 
 
 def meant(option: str, command: str) -> str:
-    """What to type for an option that a command has not; empty if nobody knows what it is to be."""
+    """What to type instead of an option that a command does not have; empty if nobody knows what it means."""
     name = option.lstrip("-").partition("=")[0].replace("-", "_")
     for names, words in (_TRAIN if command == "train" else _READING).items():
         if name in names:

@@ -39,7 +39,6 @@ def improve(
     device: options.Device = "auto",
     set_: options.Set = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """Make a translator better with text that has no translations.
 
@@ -49,7 +48,6 @@ def improve(
     back, trains the next model on your pairs and on these, and does so again while a test on the validation set says
     that it helps. The run gets the new model only if that is better beyond doubt; the old one is kept beside it.
     """
-    del debug
     started = time.monotonic()
     console = Console()
     encoding = options.checked_encoding(encoding)

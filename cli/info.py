@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from ..engine.runs.directory import RunDirectory
 
 
-def info(run: options.Run = None, json_: options.Json = False, debug: options.Debug = False) -> None:
+def info(run: options.Run = None, json_: options.Json = False) -> None:
     """Describe a run: what it is, how good it is, and what would help."""
-    del debug
     from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
 

@@ -5,6 +5,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..data.reading import (
     open_bytes,
 )
 from ..system.errors import UsageError
+from ..system.files import OutputFile
 from ..system.reporter import Console
 
 CHUNK_LINES = 1000
@@ -37,26 +39,26 @@ def line_chunks(
     path: Path | None,
     console: Console,
     *,
+    encoding: str,
     done: int = 0,
     size: int = CHUNK_LINES,
-    encoding: str = "",
 ) -> Iterable[Chunk]:
     """The lines of a command: those of its arguments, else of a file, else of standard input.
 
     Args:
+        encoding: Of a file or stream without a byte-order mark, if not UTF-8; else empty.
         done: Lines of the file that are passed over.
         size: Most lines of a file in a chunk; a long one counts as several.
-        encoding: Of a file or stream without a byte-order mark, if not UTF-8.
     """
     if arguments:
         refuse_file_names(arguments, "for its lines give --input {name}")
         lines = (line for text in arguments for line in lines_of(text))
         return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
-    return stdin_lines(console, encoding) if path is None else file_lines(path, done, size, encoding)
+    return stdin_lines(console, encoding) if path is None else file_lines(path, encoding, done, size)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of an argument such as `"$(cat FILE)"`; one that is empty has one."""
+    """The lines of an argument such as `"$(cat FILE)"`; an empty argument is one empty line."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
@@ -74,22 +76,27 @@ def _is_file_name(text: str) -> bool:
         return False
 
 
+def output_or_stdout(path: Path | None) -> AbstractContextManager[IO[str]]:
+    """Where results go: the file of `--output`, or standard output."""
+    return nullcontext(sys.stdout) if path is None else OutputFile(path)
+
+
 def write_results(
     work: Callable[[list[str], int], list[str]],
     chunks: Iterable[Chunk],
     stream: IO[str],
     console: Console,
     *,
+    encoding: str,
     done: int = 0,
     on_done: Callable[[int], None] = lambda done: None,
-    encoding: str = "",
 ) -> int:
     """Writes a line for each line, chunk by chunk; returns how many lines were too long to be read whole.
 
     Args:
-        work: From lines, and the number of the first of them, to as many lines.
+        work: Gets lines and the number of the first of them, and gives as many lines.
+        encoding: The encoding that the lines were in, if not UTF-8; else empty.
         done: Lines before the first of these; `on_done` hears how many have been written, these included.
-        encoding: What the lines were in, if not UTF-8.
     """
     decoder, line_number = LineDecoder(encoding), done
     for chunk in chunks:
@@ -106,10 +113,10 @@ class LineDecoder:
     """Raw lines to text. Those too long to be read whole become empty: `too_long` so far.
 
     Args:
-        encoding: What the user says that they were in, before they came in UTF-8.
+        encoding: The encoding that the user named, from which they were brought into UTF-8.
     """
 
-    def __init__(self, encoding: str = "") -> None:
+    def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self.too_long = self._bad_lines = 0
         self._bad: list[bytes] = []
@@ -141,17 +148,17 @@ class LineDecoder:
             console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
 
 
-def file_lines(path: Path, done: int = 0, size: int = CHUNK_LINES, encoding: str = "") -> Iterator[Chunk]:
+def file_lines(path: Path, encoding: str, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:
     """The lines of a file, as `line_chunks` gives them. It is opened now: an error comes before a model is loaded."""
     from ..data.formats.refused import refuse_known_format
 
     refuse_known_format(path)
-    chunks = _file_chunks(path, done, size, encoding)
+    chunks = _file_chunks(path, encoding, done, size)
     first = next(chunks, [])
     return chain([first], chunks)
 
 
-def _file_chunks(path: Path, done: int, size: int, encoding: str) -> Iterator[Chunk]:
+def _file_chunks(path: Path, encoding: str, done: int, size: int) -> Iterator[Chunk]:
     with open_bytes(path, encoding=encoding) as file:
         chunk, weight = Chunk(), 0
         for line in islice(_whole_lines(file, str(path)), done, None):
@@ -165,7 +172,7 @@ def _file_chunks(path: Path, done: int, size: int, encoding: str) -> Iterator[Ch
 
 
 def _weight(line: object) -> int:
-    """How many lines of usual length a line counts as; the mark of the end of a stream is one, too."""
+    """How many lines of usual length a line counts as; the mark of the end of a stream counts as one."""
     return 1 + (len(line) // _USUAL_BYTES if isinstance(line, bytes) else 0)
 
 
@@ -181,7 +188,7 @@ def _whole_lines(file: IO[bytes], name: str) -> Iterator[bytes | None]:
         cut = False
 
 
-def stdin_lines(console: Console, encoding: str = "") -> Iterator[Chunk]:
+def stdin_lines(console: Console, encoding: str) -> Iterator[Chunk]:
     """Standard input: a prompt on a terminal, else whatever has arrived."""
     if sys.stdin is None:  # closed by the caller: tfm translate <&-
         return iter(())
@@ -210,7 +217,7 @@ class _Waiting(queue.Queue[object]):
         return item
 
 
-def arriving_lines(stream: IO[bytes], encoding: str = "") -> Iterator[Chunk]:
+def arriving_lines(stream: IO[bytes], encoding: str) -> Iterator[Chunk]:
     """Chunks of a stream: waits for a line, then takes whatever else is there; never holds a line while idle."""
     from ..data.formats.refused import refuse_known_text
 

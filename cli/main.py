@@ -82,7 +82,7 @@ def report(error: BaseException) -> int:
 
 
 def _command_with(flags: list[str]) -> str:
-    """The command as it was given, with these flags in the place of those of the same names, to be copied."""
+    """The command as it was given, to be copied, with these flags in place of its own of the same names."""
     if not flags:
         return ""
     words = sys.argv[1:]
@@ -95,7 +95,7 @@ def _command_with(flags: list[str]) -> str:
 
 
 def _interrupt_before(error: BaseException) -> Interrupted | None:
-    """The interrupt that an error came of: an import that was cut short can fail in any way."""
+    """The interrupt that caused an error: an import that was cut short can fail in any way."""
     before = error.__cause__ or error.__context__
     return before if before is None or isinstance(before, Interrupted) else _interrupt_before(before)
 

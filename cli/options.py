@@ -171,7 +171,6 @@ TopK = Annotated[int | None, typer.Option(metavar="K", help="Only the k likelies
 TopP = Annotated[float | None, typer.Option(metavar="P", help="Only the likeliest pieces that sum to p.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Same seed, same sample. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
 Sentences = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any, lines come from --input or stdin.")
 ]
@@ -319,26 +318,21 @@ def to_repair(given: Literal["on", "off"] | None) -> bool | None:
     return None if given is None else given == "on"
 
 
-def named_sides(
-    src_column: str | None,
-    tgt_column: str | None,
-    src_language: str | None,
-    tgt_language: str | None,
-    encoding: str | None,
-) -> dict[str, str]:
-    """Those of the options that were given, by the name of their setting.
+def named_files(**given: list[Path] | None) -> dict[str, Any]:
+    """The files that were named, as texts, by the name of their setting."""
+    return {key: [str(path) for path in paths] for key, paths in given.items() if paths}
+
+
+_SIDES = ("src_column", "tgt_column", "src_language", "tgt_language", "encoding")
+
+
+def named_sides(*given: str | None) -> dict[str, str]:
+    """What was given for `_SIDES`, in this order, by the name of its setting.
 
     Raises:
         UsageError: A language is none, or an encoding.
     """
-    given = {
-        "src_column": src_column,
-        "tgt_column": tgt_column,
-        "src_language": src_language,
-        "tgt_language": tgt_language,
-        "encoding": encoding,
-    }
-    named = {key: name for key, name in given.items() if name is not None}
+    named = {key: name for key, name in zip(_SIDES, given, strict=True) if name is not None}
     data_settings(named)
     return named
 

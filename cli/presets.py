@@ -18,7 +18,6 @@ def presets(
         ),
     ] = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """List the presets, or print the settings of one.
 
@@ -28,7 +27,6 @@ def presets(
 
     tfm train --config mine.yaml --src train.en --tgt train.de
     """
-    del debug
     from ..configs import load_config, preset_text
     from ..configs.presets import PRESETS
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..engine.evaluation.test_set import TestResult
 
 Evaluate = Callable[..., "TestResult"]
-"""`evaluate_set` that lacks the run, the test set and who is told how far it is."""
+"""`evaluate_set` that still needs the run, the test set and `on_done`."""
 
 
 @dataclass(frozen=True)

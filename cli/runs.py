@@ -23,13 +23,11 @@ def runs(
         READS_RUNS,
     ] = None,
     json_: options.Json = False,
-    debug: options.Debug = False,
 ) -> None:
     """List the runs: what each is, its pairs, its best score.
 
     The newest comes first. Size is that of all its files; without its folder cache it is smaller.
     """
-    del debug
     from ..engine.runs.find import list_runs
     from ..engine.runs.listing import listed
 

@@ -40,7 +40,6 @@ def serve(
     checkpoint: options.Checkpoint = "best",
     beam_size: options.BeamSize = None,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Let other programs translate with a run, over HTTP.
 
@@ -50,7 +49,6 @@ def serve(
 
     curl -d q="the old woman sleeps" -d source=en -d target=de http://127.0.0.1:5000/translate
     """
-    del debug
     from ..engine.runs.find import find_run
 
     console = Console()

@@ -32,19 +32,15 @@ class _Stream(io.RawIOBase):
         self._raw: io.RawIOBase = getattr(buffer, "raw", buffer) or io.FileIO(number, "w", closefd=False)
 
     def writable(self) -> bool:
-        """See `io.IOBase`."""
         return True
 
     def fileno(self) -> int:
-        """See `io.IOBase`."""
         return self._raw.fileno()
 
     def isatty(self) -> bool:
-        """See `io.IOBase`."""
         return self._raw.isatty()
 
     def write(self, content: Any) -> int | None:
-        """See `io.RawIOBase`."""
         return self._raw.write(content)
 
 
@@ -52,7 +48,6 @@ class _Results(_Stream):
     """Standard output. What cannot be written there is an error, which names it."""
 
     def write(self, content: Any) -> int | None:
-        """See `io.RawIOBase`."""
         try:
             return super().write(content)
         except BrokenPipeError as error:
@@ -64,10 +59,9 @@ class _Results(_Stream):
 
 
 class _Messages(_Stream):
-    """Standard error. That nobody can read it is no reason to fail."""
+    """Standard error. A command does not fail because nobody can read it."""
 
     def write(self, content: Any) -> int | None:
-        """See `io.RawIOBase`."""
         with contextlib.suppress(OSError):
             return super().write(content)
         return len(content)
@@ -112,7 +106,7 @@ def _open_what_is_closed() -> None:
 
 
 def discard_stdout() -> None:
-    """What is left to be written goes nowhere: Python would try once more when it exits, and wait for a full pipe."""
+    """Drops what is left to be written: Python would try once more when it exits, and wait for a full pipe."""
     with contextlib.suppress(OSError):  # it is no file, in a test
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -146,7 +140,6 @@ class _WithoutShapes(MetaPathFinder):
     GRAPHS = frozenset({"torch._dynamo", "torch._prims"})
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """See `MetaPathFinder`."""
         if fullname == self.SHAPES and sys.modules["torch"].__version__.startswith(self.TORCH):
             return ModuleSpec(fullname, _InPlaceOfShapes())
         if fullname in self.GRAPHS:

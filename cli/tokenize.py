@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..data.tokenizer import Tokenizer, Vocabulary
 
 _TICK = 1_000
-"""Texts between two looks at the bar."""
+"""The bar moves once for this many texts."""
 _EXAMPLES = 3
 
 
@@ -49,7 +49,6 @@ def tokenize(
     show: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Show the pieces and ids of this text; may be repeated.")
     ] = None,
-    debug: options.Debug = False,
 ) -> None:
     """Build a vocabulary from text, or look at one.
 
@@ -57,14 +56,12 @@ def tokenize(
 
     tfm tokenize --output vocab --show "a sentence"
     """
-    del debug
     from ..configs import parse_config
     from ..data.tokenizer import Tokenizer
     from ..data.vocabulary_training import build_tokenizer
 
     console = Console()
-    paths = {"src": [str(path) for path in src or []], "tgt": [str(path) for path in tgt or []]}
-    paths["data"] = [*(data or []), *(specs or [])]
+    paths = options.named_files(src=src, tgt=tgt) | {"data": [*(data or []), *(specs or [])]}
     if any(paths.values()):
         if output.exists():
             raise UsageError(f"{output} exists already; remove it or name another --output")

@@ -50,7 +50,6 @@ def train(
     precision: options.Precision = None,
     dry_run: options.DryRun = False,
     set_: options.Set = None,
-    debug: options.Debug = False,
 ) -> None:
     """Train a translator, a language model or a sentence encoder.
 
@@ -69,7 +68,6 @@ def train(
 
     tfm train --config multi30k-encoder --src train.en --tgt train.de --run runs/vectors
     """
-    del debug
     started = time.monotonic()
     from ..engine.choose import default_run, training_settings
     from ..engine.runs.directory import RunDirectory
@@ -80,8 +78,7 @@ def train(
         _follow()
         return
     console = Console()
-    files = {"src": src, "tgt": tgt, "dev_src": dev_src, "dev_tgt": dev_tgt, "text": text, "dev_text": dev_text}
-    names: dict[str, Any] = {key: [str(path) for path in paths] for key, paths in files.items() if paths}
+    names = options.named_files(src=src, tgt=tgt, dev_src=dev_src, dev_tgt=dev_tgt, text=text, dev_text=dev_text)
     names |= options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding)
     limits = {"max_steps": max_steps, "max_time": max_time, "seed": seed, "device": device, "precision": precision}
     with _bad_lines_explained():

@@ -1,18 +1,18 @@
 """`tfm translate`: text in, translations out; one line in, one line out, always."""
 
 import shlex
-import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..data.config import DataConfig
 from ..data.reading import MAX_LINE_BYTES
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
-from ..system.files import OutputFile, is_stream
+from ..system.files import is_stream
 from ..system.reporter import Console
 from . import options
 from .attention import attention_file, check_attention
@@ -20,6 +20,11 @@ from .startup import importing
 
 if TYPE_CHECKING:
     from ..engine.documents.document import Document
+    from ..engine.translator import Translator
+    from ..seq2seq.decoding.sampling import Sample
+    from ..seq2seq.decoding.search import Search
+    from .lines import Chunk
+    from .translations import LineWriter
 
 
 def translate(
@@ -49,7 +54,6 @@ def translate(
     attention: options.Attention = None,
     json_: options.Json = False,
     device: options.Device = "auto",
-    debug: options.Debug = False,
 ) -> None:
     """Translate sentences, a file, or standard input.
 
@@ -65,16 +69,15 @@ def translate(
 
     tfm translate --input app.po --output app.de.po --review
     """
-    del debug
     from ..engine.runs.find import find_run
-    from .lines import line_chunks, write_results
-    from .translations import LineWriter, translate_document, translate_folder, work_of, write_file
+    from .lines import line_chunks
+    from .translations import LineWriter, translate_document, translate_folder
 
     console = Console()
     if text and input_:
         raise UsageError("give sentences as arguments or --input, not both")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    searching = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
+    searching: dict[str, Any] = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
     _check_search_flags(sample, drawing, searching, n_best, glossary, json_)
     sampling = options.make_sample(drawing, n_best) if sample else None
     settings = options.data_settings(options.named_sides(src_column, tgt_column, src_language, tgt_language, encoding))
@@ -95,17 +98,10 @@ def translate(
     keep_freed_memory()
     chunks = () if in_place is not None else line_chunks(text, input_, console, encoding=settings.encoding)
     translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
-    search = translator.search(beam_size, length_penalty, n_best, no_repeat_ngram_size)
-    if sampling is not None:
-        search = replace(sampling, length_penalty=search.length_penalty)
-    if review and (translator.calibration is None or not translator.calibration.holds_for(search)):
-        raise UsageError(
-            f"--review needs to know how good the translations of {translator.checkpoint} are, found by this search;"
-            f" calibrate it: tfm evaluate --run {shlex.quote(str(directory))} --calibrate"
-        )
-    how = {"search": search, "prefixes": prefix, "glossary": terms, "repair": options.to_repair(repair)}
-    translated = partial(translator.translate, **how)
-
+    searching |= {"length_penalty": length_penalty, "n_best": n_best}
+    search = _search_of(translator, sampling, searching, directory, review=review)
+    once_more = options.to_repair(repair)
+    translated = partial(translator.translate, search=search, prefixes=prefix, glossary=terms, repair=once_more)
     if isinstance(in_place, list):
         translate_folder(in_place, settings, translated, console, review=review)
         return
@@ -113,20 +109,57 @@ def translate(
         assert output is not None  # or it would not have been opened
         translate_document(in_place, translated, output, console, review=review)
         return
+    assert translator.checkpoint is not None  # it was loaded from there
+    manifest = translator.checkpoint / "manifest.json"
+    # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
+    work = None if attention else (manifest, input_, search, prefix, glossary, repair, json_, encoding)
     with nullcontext() if attention is None else attention_file(attention, translator) as maps:
         lines = LineWriter(translated, maps, as_records=json_)
-        # Resuming needs an input that can be read again, and no attention file: that of finished lines would be lost.
-        if input_ is not None and input_.is_file() and output is not None and not is_stream(output) and maps is None:
-            assert translator.checkpoint is not None  # it was loaded from there
-            manifest = translator.checkpoint / "manifest.json"
-            work = work_of(manifest, input_, search, prefix, glossary, repair, json_, encoding)
-            too_long = write_file(lines, input_, output, work, console, settings.encoding)
-        else:
-            with nullcontext(sys.stdout) if output is None else OutputFile(output) as stream:
-                too_long = write_results(lines, chunks, stream, console, encoding=settings.encoding)
+        too_long = _translate_lines(lines, chunks, input_, output, work, console, settings.encoding)
     lines.faults.report(console)
     if too_long:
         raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
+
+
+def _search_of(
+    translator: "Translator", sampling: "Sample | None", searching: dict[str, Any], directory: Path, *, review: bool
+) -> "Search":
+    """The run's own search, changed by what is given; or `sampling`, which draws.
+
+    Raises:
+        UsageError: There is to be a review, and the run is not calibrated for this search.
+    """
+    search = translator.search(**searching)
+    if sampling is not None:
+        search = replace(sampling, length_penalty=search.length_penalty)
+    if review and (translator.calibration is None or not translator.calibration.holds_for(search)):
+        raise UsageError(
+            f"--review needs to know how good the translations of {translator.checkpoint} are, found by this search;"
+            f" calibrate it: tfm evaluate --run {shlex.quote(str(directory))} --calibrate"
+        )
+    return search
+
+
+def _translate_lines(
+    lines: "LineWriter",
+    chunks: "Iterable[Chunk]",
+    input_: Path | None,
+    output: Path | None,
+    work: tuple[object, ...] | None,
+    console: Console,
+    encoding: str,
+) -> int:
+    """Translates lines into a file or to standard output; returns how many were too long to be read whole.
+
+    From a file into a file it goes on where the same `work` was interrupted; None does not go on.
+    """
+    from .lines import output_or_stdout, write_results
+    from .translations import work_of, write_file
+
+    if work and input_ is not None and input_.is_file() and output is not None and not is_stream(output):
+        return write_file(lines, input_, output, work_of(*work), console, encoding)
+    with output_or_stdout(output) as stream:
+        return write_results(lines, chunks, stream, console, encoding=encoding)
 
 
 def _check_search_flags(
@@ -157,7 +190,7 @@ def _check_search_flags(
 
 
 def _check_review(path: Path | None, sample: bool) -> None:
-    """Refuses to note what nobody knows, or where there is no place for it."""
+    """Refuses a review of what is drawn, and of a file without a place for notes."""
     from ..data.formats import suffix_of
     from ..data.formats.folder import files_below
     from ..engine.documents import KINDS, WITH_NOTES, is_document
@@ -190,7 +223,7 @@ def _document(
 
 
 def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:
-    """Settings in which languages that nobody names are those of a run. Its sources may come from any region."""
+    """Settings with the languages of a run where none are named; that of the sources without its region."""
     from ..engine.runs.directory import RunDirectory
 
     (src, tgt), known = settings.languages, RunDirectory(run).languages

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .attention import AttentionFile
 
 LONGEST = 500
-"""Characters that are shown of the faults of one kind."""
+"""A message shows this many characters of one fault."""
 
 
 class Faults:
@@ -71,7 +71,7 @@ class Faults:
 
 
 Translate = Callable[..., list["Translation"]]
-"""That of a `Translator`; it still needs the texts, and the number of the first of them."""
+"""`Translator.translate` that still needs the texts, and the number of the first of them."""
 
 
 def translate_document(

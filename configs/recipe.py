@@ -21,7 +21,8 @@ PIECES_PER_UPDATE = 3_800
 LONG_LINES = 30
 """With at least this many target pieces a line, batches are smaller."""
 BATCH_TOKENS_OF_LONG_LINES = 1_536
-MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1_000, 8_000
+SMALLEST_CHOSEN, LARGEST_CHOSEN = 1_000, 8_000
+"""A vocabulary that nobody chose has at least, and at most, this many pieces."""
 PIECES_PER_ROOT = 8
 """A corpus of n letters gets this many times the square root of n pieces, beside its characters."""
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
@@ -109,7 +110,7 @@ def vocab_size(corpus: CorpusSize) -> int:
     The largest size is one of time: an update takes a tenth longer with it than with 2,500.
     """
     size = corpus.characters + PIECES_PER_ROOT * math.sqrt(corpus.letters)
-    return min(max(500 * round(size / 500), MIN_VOCAB_SIZE), MAX_VOCAB_SIZE)
+    return min(max(500 * round(size / 500), SMALLEST_CHOSEN), LARGEST_CHOSEN)
 
 
 _TRAINING: dict[str, Any] = {

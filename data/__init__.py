@@ -6,6 +6,7 @@ formats/, corpus     files and data sets as streams of pairs; holdout takes a va
 placeholders         tags, URLs and other parts that come through as they are
 scripts              what Unicode says of text: where sentences and characters end, scripts without spaces
 sentences, words     long texts cut and joined; where words end; glossary has terms and their translations
+languages            what Unicode says of a language by its code
 facts                what is usual in a corpus: repetition, numbers, text without letters
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
 usual_form           text in capitals, or without a last sign, as a model reads it
@@ -15,3 +16,6 @@ audit, alignment     what is wrong with a corpus: `tfm data`
 size                 how large a corpus is, for the recipe
 toy/                 the built-in language
 """
+
+Pair = tuple[str, str]
+"""A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""

@@ -1,8 +1,6 @@
-"""Sides that do not belong together: pairs that are shifted, and a validation set whose sides have been swapped.
+"""Pairs that are shifted: from some line on, each source stands beside the target of another line.
 
-Where pairs are shifted, each source stands from some line on beside the target of another line. Which words go together
-is learned from the corpus itself: a pair whose words are often found together elsewhere fits. Swapped sides are known
-by their groups of three letters.
+Which words go together is learned from the corpus itself: a pair whose words are often found together elsewhere fits.
 """
 
 from collections import Counter
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from .placeholders import Pair
+from . import Pair
 from .scripts import UNSPACED
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
@@ -73,7 +71,7 @@ class Lexicon:
 
 
 def rare_words(texts: Sequence[str]) -> list[list[str]]:
-    """Of each text the rarest words, in small letters, without those that stand in no other text."""
+    """The rarest words of each text, in small letters, without those that stand in no other text."""
     found = [set(_WORD.findall(text.lower())) for text in texts]
     counts = Counter(word for one in found for word in one)
     return [sorted((w for w in one if counts[w] > 1), key=lambda w: (counts[w], w))[:RAREST] for one in found]
@@ -129,7 +127,7 @@ def first_slip(src: npt.NDArray[np.int32], tgt: npt.NDArray[np.int32]) -> int | 
 
 
 def _runs(gains: Scores, least: float) -> list[tuple[int, int]]:
-    """The runs with the largest sums, one after the other, while the sum is at least so much."""
+    """The runs with the largest sums, one after the other, while the sum is at least `least`."""
     gains = gains.copy()
     found: list[tuple[int, int]] = []
     while least > 0 and len(gains):

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from . import Pair
 from .alignment import Shift, find_shifts
 from .cleaning import clean
 from .facts import SAMPLE, differences_in_numbers
-from .placeholders import Pair, differences
+from .placeholders import differences
 from .scripts import are_unspaced, graphemes
 
 Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
@@ -180,8 +181,8 @@ def _broken_characters(pair: Pair, scripts: tuple[str, str]) -> str:
 
 
 def _is_text(meant: str, script: str) -> bool:
-    """Whether it is what somebody would have written: Latin letters as languages have them, signs, emoji, letters of
-    this script, or several letters of any one script."""
+    """Whether somebody would have written these characters: Latin letters as languages have them, signs, emoji, letters
+    of this script, or several letters of any one script."""
     if len(meant) > 1 and len({_script(character) for character in meant}) == 1 and meant.isalpha():
         return True
 

@@ -21,7 +21,7 @@ Row = tuple[list[int], list[int]]
 """A pair as ids: the source, ending in eos; the target from bos to eos. A text alone has an empty source."""
 
 _NEIGHBOURS = 256
-"""Batches of about as many tokens are looked for among this many."""
+"""Batches with about as many tokens as each other are looked for among this many batches."""
 
 
 def training_rows(pairs: Iterable[tuple[list[int], list[int]]]) -> list[Row]:
@@ -115,8 +115,8 @@ def _cut(order: RowNumbers, src_lengths: Ids, tgt_lengths: Ids, max_tokens: int)
 class BatchSource:
     """The endless sequence of training batches of a run.
 
-    The seed decides their order and what subword dropout divides, which comes after planning: a batch can exceed its
-    budget by so much. A `group` is the batches of one update.
+    The seed decides their order and what subword dropout divides. That comes after planning: a batch can exceed its
+    budget by it. A `group` is the batches of one update.
     """
 
     def __init__(

@@ -18,9 +18,9 @@ _GUESSED = [
     *("iso8859_2", "iso8859_5", "iso8859_7", "iso8859_9", "iso8859_15", "cp437", "cp850", "cp852", "cp866"),
     *("mac_roman", "mac_cyrillic", "cp874", "cp932", "euc_jp", "gb18030", "big5", "cp949"),
 ]
-"""What texts are in that are not in Unicode. The library knows a hundred more, which short texts are taken for."""
+"""Encodings of texts that are not in Unicode. The library knows a hundred more; short texts are taken for those."""
 _SHOWN, _EXCERPT = 4, 30
-"""So many encodings are named, each with so many characters as it reads them."""
+"""How many encodings are named, and how many characters are shown of each."""
 _BAD = "\udcff"
 """Half a character, which UTF-8 has not: text that is wrong in its encoding is wrong in UTF-8, too."""
 _BLOCK = 1 << 16

@@ -53,6 +53,13 @@ def _clean_character(character: str) -> str:
     return _REPLACEMENT if category == "Cs" else character
 
 
+def edges(text: str) -> tuple[str, str, str]:
+    """White space before a text, the text, white space behind it."""
+    inner = text.strip()
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    return before, inner, after
+
+
 def check_texts(texts: Sequence[object], name: str = "texts") -> None:
     """Refuses what is no sequence of strings: one text, an iterator, a table's empty cells, which are None or nan.
 

@@ -12,12 +12,12 @@ from ..system.errors import DataError, UsageError
 from ..system.files import sha256_bytes
 from .cleaning import clean
 from .config import DataConfig
-from .formats import MODULES, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, suffix_of
+from .formats import FORMATS, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, suffix_of
 from .formats.format import Corpus as Corpus
 from .formats.format import Format, same_language
 from .formats.format import Pair as Pair
 from .formats.refused import refuse_known_format
-from .formats.text import TEST_SETS, TOY_LANGUAGE, open_text, open_two_files
+from .formats.text import TEST_SETS, TOY, open_text, open_toy, open_two_files
 
 MIXED_IN = 10_000
 """At least this many older pairs are mixed in."""
@@ -144,31 +144,29 @@ def open_spec(spec: str, config: DataConfig, split: str = "train") -> Corpus:
     `=3` behind it gives each pair three times.
     """
     spec, times = _weighted(spec)
-    corpus = format_of(spec).open(spec, config, split)
+    corpus = format_of(spec)(spec, config, split)
     return corpus if times == 1 else _repeated(corpus, times)
 
 
 def format_of(spec: str) -> Format:
     """The format of a SPEC. What reads it is imported now: no training waits for the formats that it does not read."""
     if spec.startswith(PREFIX) or is_saved_folder(spec):
-        from .formats.arrow import DISK, HUB
+        from .formats.arrow import open_disk, open_hub
 
-        return HUB if spec.startswith(PREFIX) else DISK
-    if TOY_LANGUAGE.fits(spec):
-        return TOY_LANGUAGE
+        return open_hub if spec.startswith(PREFIX) else open_disk
+    if spec == TOY:
+        return open_toy
     if spec and Path(spec).is_dir():
-        from .formats.folder import FOLDER
+        from .formats.folder import open_folder
 
-        return FOLDER
-    if (suffix := suffix_of(Path(spec))) in MODULES:
-        return import_module(f".formats.{MODULES[suffix]}", __package__).FORMATS[suffix]
+        return open_folder
+    if (suffix := suffix_of(Path(spec))) in FORMATS:
+        module, name = FORMATS[suffix]
+        return getattr(import_module(f".formats.{module}", __package__), name)
     refuse_known_format(Path(spec))
-    from .formats.arrow import DISK, HUB
-
-    others = [f"or {known.notation}" for known in (HUB, DISK, TOY_LANGUAGE)]
     raise UsageError(
-        f"cannot tell the format of {spec}: name a file that ends in {', '.join([*sorted(SUFFIXES), *others])};"
-        " for two text files use --src and --tgt"
+        f"cannot tell the format of {spec}: name a file that ends in {', '.join(sorted(SUFFIXES))}, or {PREFIX}NAME,"
+        f" or a folder written by save_to_disk, or {TOY}; for two text files use --src and --tgt"
     )
 
 
@@ -178,7 +176,7 @@ def spec_path(spec: str) -> Path | None:
     if name.startswith(PREFIX):
         folder = Path(parse_hub_spec(name)[0])
         return folder if folder.exists() else None
-    return None if TOY_LANGUAGE.fits(name) and not is_saved_folder(name) else Path(name)
+    return None if name == TOY and not is_saved_folder(name) else Path(name)
 
 
 def _repeated(corpus: Corpus, times: int) -> Corpus:

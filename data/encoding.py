@@ -22,7 +22,8 @@ import numpy.typing as npt
 from ..system.cores import available_cores
 from ..system.errors import EnvironmentFault
 from ..system.processes import Child
-from .placeholders import Pair, PlaceholderRule
+from . import Pair
+from .placeholders import PlaceholderRule
 from .tokenizer import Tokenizer, Vocabulary
 
 Ints = npt.NDArray[np.int32]

@@ -15,25 +15,26 @@ from typing import Literal, get_args
 
 import regex
 
+from . import Pair
 from .cleaning import clean
-from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, Pair, has_words
+from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, has_words
 
 SAMPLE = 5_000
 """At most this many training pairs are looked at."""
-NO_LIMIT = 1_000_000
-"""No text says three words so often."""
+NEVER_A_LOOP = 1_000_000
+"""A limit of `is_loop` that no text reaches."""
 MAX_LOOPS = 0.001
 """Where a greater share of the training targets repeats itself, repetition is no fault."""
 
 MIN_TIMES = 3
-"""This many repetitions in a row are a loop ..."""
+"""This many repetitions in a row are a loop."""
 MIN_LETTERS = 12
-"""... if they have at least this many letters in all; a wide character counts as three."""
+"""A loop has at least this many letters in all; a wide character counts as three."""
 
 _REPEATED = [re.compile(rf"(.{{{least},{most}}}?)\1{{{MIN_TIMES - 1},}}") for least, most in ((1, 3), (4, 100))]
 """Two patterns, so that three equal letters do not hide a longer repetition that begins with them."""
 USUAL_LIMIT, HIGHEST_LIMIT = 3, 6
-"""Three words in a row that stand in a text this many times are a loop; in some corpora only if they do more often."""
+"""Three words in a row are a loop if a text has them this many times: 3, or up to 6 where the corpus has such texts."""
 _WIDE = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
 _NUMBER = re.compile(r"\d{1,3}(?:['’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,٫]\d+)?|\d+(?:[.,:٫٬．，：]\d+)*")
@@ -111,7 +112,7 @@ class CorpusFacts:
 
     @property
     def unusual_styles(self) -> tuple[Style, ...]:
-        """Those in which a text is not read as it stands: small letters where hardly any source is in them, capitals
+        """Styles in which a text is not read as it stands: small letters where hardly any source is in them, capitals
         and titles where not many are."""
         most = {
             "capitals": self.in_capitals - OFTEN * self.pairs,
@@ -195,7 +196,7 @@ def _limit(times: list[int]) -> int:
     for limit in range(USUAL_LIMIT, HIGHEST_LIMIT + 1):
         if sum(one >= limit for one in times) <= MAX_LOOPS * len(times):
             return limit
-    return NO_LIMIT
+    return NEVER_A_LOOP
 
 
 def is_loop(text: str, source: str, limit: int = USUAL_LIMIT) -> bool:
@@ -213,7 +214,7 @@ def says_in_a_row(text: str, source: str) -> bool:
 
 
 def words_again(text: str, source: str) -> int:
-    """How often a text says the three words in a row that it says most often; 0 if its source does so as often."""
+    """How often a text has its most frequent three words in a row; 0 if its source repeats three words as often."""
     times = _most_frequent(text)
     return times if times > _most_frequent(source) else 0
 

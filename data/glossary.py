@@ -9,7 +9,7 @@ from ..system.errors import DataError
 from .cleaning import clean
 from .formats import suffix_of
 from .formats.refused import refuse_known_format
-from .reading import read_lines
+from .reading import bad_quotes, read_lines
 from .words import find_terms, folded, with_plain_apostrophes
 
 _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
@@ -72,7 +72,7 @@ class Glossary:
         return [translation for translation in map(self._translation, found) if translation]
 
     def _translation(self, part: str) -> str | None:
-        """Of a term as it stands in a text."""
+        """The translation of a term as it stands in a text; None if it is no term."""
         part = with_plain_apostrophes(part)
         terms = self._entries.get(folded(part), {})
         fitting = (term for term in terms if part == term.upper() or term == term.lower())
@@ -95,5 +95,4 @@ def _rows(path: Path, is_csv: bool, encoding: str) -> Iterator[tuple[int, list[s
             if any(map(str.strip, row)):
                 yield rows.line_num, row
     except csv.Error as error:
-        problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
-        raise DataError(f"{path}:{rows.line_num}: {problem} ({error})") from error
+        raise bad_quotes(path, rows.line_num, error) from error

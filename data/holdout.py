@@ -20,7 +20,7 @@ from .corpus import Corpus, Pair, dev_flags
 
 HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
 FEW = 20
-"""Different sentences; the scores of fewer say little about others."""
+"""The scores of fewer different sentences say little about other sentences."""
 
 
 def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
@@ -75,7 +75,7 @@ def _few(corpus: Corpus, split: "_Split") -> tuple[str, ...]:
 _LAST = 2**32 - 1
 """The rank of a blank row, which is never held out."""
 _CHOSEN = 2**32
-"""In place of a threshold, which is lower: the groups are chosen by their size, too."""
+"""Takes the place of a threshold, and is higher than any, where the groups are chosen by their size."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _split(corpus: Corpus, seed: int) -> _Split:
         row_ranks.append(rank)
         if rank < bound:
             near[row] = pair
-            if len(near) > 10 * HOLD_OUT_PAIRS:  # so many ranks are below those of most of them
+            if len(near) > 10 * HOLD_OUT_PAIRS:  # most of them are too high: as many as are held out are lower
                 bound = sorted(row_ranks[row] for row in near)[HOLD_OUT_PAIRS]
                 near = {row: pair for row, pair in near.items() if row_ranks[row] < bound}
     ranks = np.array(row_ranks, dtype=np.uint32)

@@ -17,8 +17,6 @@ import regex
 
 from .scripts import UNSPACED
 
-Pair = tuple[str, str]
-
 SYMBOLS = [chr(0xFDD0 + index) for index in range(1, 16)]
 """Noncharacters of Unicode: no text for people has them."""
 _SYMBOL = re.compile(f"[{SYMBOLS[0]}-{SYMBOLS[-1]}]")
@@ -221,10 +219,14 @@ class Differences:
 NO_DIFFERENCES = Differences()
 
 
-def in_short(values: Sequence[str], between: str, most: int = 5, longest: int = 40) -> str:
+_SHOWN = 5
+"""This many of several values are shown in a message."""
+
+
+def in_short(values: Sequence[str], between: str, longest: int = 40) -> str:
     """The first of some values, each cut where it is long, and how many more there are."""
-    shown = [value if len(value) <= longest else value[:longest] + ".." for value in values[:most]]
-    more = [f"and {len(values) - most:,} more"] if len(values) > most else []
+    shown = [value if len(value) <= longest else value[:longest] + ".." for value in values[:_SHOWN]]
+    more = [f"and {len(values) - _SHOWN:,} more"] if len(values) > _SHOWN else []
     return between.join(shown + more)
 
 

@@ -25,7 +25,7 @@ MAX_LINE_BYTES = 1_000_000
 _BLOCK_BYTES = 1 << 20
 _C0 = bytes({*range(0x20), 0x7F} - set(b"\t\n\v\f\r"))
 _C1 = re.compile(rb"\xc2[\x80-\x84\x86-\x9f]")
-"""All of them but U+0085, which ends a line in some texts."""
+"""The control characters of Latin-1, in UTF-8, but for U+0085, which ends a line in some texts."""
 
 
 _FOREIGN = {
@@ -79,11 +79,11 @@ def read_lines(path: Path, *, skip_bad: bool = False, encoding: str = "") -> Ite
 
 
 BAD_LINES_LOOKED_AT = 100
-"""So many lines that are not UTF-8 show what a text may be in."""
+"""This many lines that are not UTF-8 are looked at, to see what a text may be in."""
 
 
 def _bad_lines(lines: Iterator[bytes], controls: "Controls") -> Iterator[bytes]:
-    """Those lines that are not UTF-8. The control characters of all are counted."""
+    """The lines that are not UTF-8; the control characters of all lines are counted."""
     for raw in lines:
         controls.add(raw)
         if not _is_utf8(raw):
@@ -115,7 +115,7 @@ class Controls:
         self.found = self.bytes = 0
 
     def add(self, raw: bytes) -> None:
-        """Counts those of a line."""
+        """Counts the control characters of a line."""
         self.found += count_controls(raw)
         self.bytes += len(raw)
 
@@ -137,7 +137,7 @@ class Survey:
     """What one reading of a whole file tells.
 
     Attributes:
-        sha256: Of its bytes as they are on the disk.
+        sha256: The hash of its bytes as they are on the disk.
         lines: How many lines its content has, decompressed.
         marked: The encoding that a byte-order mark before its content says; empty if it has none.
     """
@@ -164,7 +164,7 @@ def hash_file(path: Path) -> str:
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """By what a file is known again without being read."""
+    """What a file is known by without being read: its place, its size and the time of its last change."""
     is_ = path.stat()
     return is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns
 
@@ -278,7 +278,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Refuses in words what cannot be read, and what can be read only once."""
+    """Says what is wrong with a file that cannot be read, or only once."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"{path} is a pipe or a device, which can be read only once; give a file")
     with _explained(path):
@@ -300,7 +300,7 @@ def decompressed(name: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
         raise DataError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def as_text(name: str, file: IO[bytes], encoding: str = "") -> IO[bytes]:
+def as_text(name: str, file: IO[bytes], encoding: str) -> IO[bytes]:
     """The content of an open file in UTF-8.
 
     Args:
@@ -331,6 +331,12 @@ def first_text(file: IO[bytes]) -> str:
 def _head(file: IO[bytes]) -> bytes:
     """The first bytes of a file, as far as they are there without waiting; they are still to be read."""
     return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def bad_quotes(path: Path, line: int, error: Exception) -> DataError:
+    """What to say of a row of CSV that cannot be read."""
+    problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
+    return DataError(f"{path}:{line}: {problem} ({error})")
 
 
 def _did_you_mean(path: Path) -> str:

@@ -20,7 +20,7 @@ UNSPACED = r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Bopomofo}\p{Yi}\p{Ba
 _LETTER, _UNSPACED_LETTER = regex.compile(r"\p{Alphabetic}"), regex.compile(rf"{UNSPACED}|\p{{Tibetan}}")
 _HAN = regex.compile(r"\p{Han}")
 _CHINESE = 0.95
-"""Japanese has a greater share of kana than the rest."""
+"""Texts with a greater share of Han among their letters are Chinese: Japanese has more kana than that."""
 
 SIGN = r"\p{Sentence_Terminal}\u0f0d-\u0f12\u17d4\u17d5\u17d9\u17da"
 """Signs that end a sentence: Unicode's, and those of Tibetan and Khmer."""

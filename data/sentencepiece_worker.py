@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Lets the kernel kill this process when the one that started it dies, however that ends.
+    """Lets the kernel kill this process when the one that started it dies, for whatever reason.
 
     SentencePiece reads no pipe while it works, so it would not notice. Only Linux has this; elsewhere a vocabulary is
     built to its end, and goes nowhere.

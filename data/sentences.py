@@ -16,7 +16,7 @@ _BETWEEN_WORDS = regex.compile(
 """Between words as far as no dictionary is needed; never inside a syllable of South-East Asia. There a consonant with a
 killer ends one; a Burmese vowel may have a killer, too."""
 _REACH = 50
-"""A cut without a space may fall so many characters from the middle to fall in a better place."""
+"""A cut without a space may fall this many characters from the middle, to fall in a better place."""
 
 _SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Tai_Tham")
 _UNSPACED = "[" + "".join(rf"\p{{Script_Extensions={script}}}" for script in _SCRIPTS) + r"\uff01-\uff9f]"

@@ -26,7 +26,7 @@ class CorpusSize:
 
     @property
     def letters(self) -> int:
-        """Of both sides."""
+        """Letters of both sides."""
         return self.src_letters + self.tgt_letters
 
     @property

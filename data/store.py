@@ -60,7 +60,7 @@ class FilterReport:
 
     @property
     def unit(self) -> str:
-        """What one of them is called."""
+        """What a row of the corpus is called."""
         return unit_of(self.text_only)
 
     def __str__(self) -> str:
@@ -157,8 +157,10 @@ def build_store(
 ) -> TokenStore:
     """Tokenises a corpus into a store. The same corpus makes the same bytes, by however many processes.
 
-    The pairs of the validation set are for the count of leaks. DataError if nothing in the corpus is usable, or more
-    than half of it is empty.
+    The pairs of the validation set are for the count of leaks; `processes` is for the test of these bytes.
+
+    Raises:
+        DataError: Nothing in the corpus is usable, or more than half of it is empty.
     """
     filter_ = _Filter(corpus, limits, dev_pairs)
     with (
@@ -245,7 +247,7 @@ class _Filter:
 
 
 def _blocks(parts: Iterable[tuple[Rows, Rows]]) -> Iterator[Any]:
-    """Record batches of `ROWS_PER_BLOCK` rows, the last of what is left."""
+    """Record batches of `ROWS_PER_BLOCK` rows; the last one has what is left."""
     sides: tuple[list[Rows], list[Rows]] = [], []
     waiting = 0
     for part in parts:

@@ -17,10 +17,11 @@ import sentencepiece
 from ..system.errors import ModelError
 from ..system.files import json_bytes, sha256_bytes, staged_directory, write_file
 from ..system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from . import Pair
 from .cleaning import clean
 from .config import MAX_VOCABULARY_BYTES, VocabularyType
 from .facts import count_letters
-from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, Pair, PlaceholderRule, mask
+from .placeholders import EVERY_KIND, KINDS, SYMBOLS, Masked, PlaceholderRule, mask
 from .vocabulary_trial import remember_vocabulary, try_vocabulary
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -33,8 +34,6 @@ PLACEHOLDER_IDS = range(5, 4 + len(RESERVED_PIECES))
 """Ids of the symbols of `placeholders`, in a vocabulary that has them."""
 FIRST_TEXT_ID = 4 + len(RESERVED_PIECES)
 """Ids from here on are pieces of text."""
-
-NO_PLACEHOLDERS = PlaceholderRule({})
 
 FORMAT_VERSION = 1
 _DESCRIPTION = "tokenizer.json"
@@ -98,7 +97,7 @@ class Vocabulary:
         return self._processor.encode(escape(clean(text)), out_type=str)
 
     def cost(self, text: str) -> tuple[int, int, float]:
-        """What a text takes: pieces of unknown characters, pieces in all, and of equally many the rarer ones."""
+        """What a text costs, less being better: pieces of unknown characters, pieces in all, and how rare they are."""
         ids = self.encode(text)
         unknown = sum(one == UNK_ID or self.is_byte(one) for one in ids)
         return unknown, len(ids), -sum(map(self._processor.get_score, ids))
@@ -131,7 +130,7 @@ class Vocabulary:
 
     @cached_property
     def characters(self) -> frozenset[str]:
-        """All that are in pieces of text; others are spelt as bytes, or unknown."""
+        """The characters in pieces of text; others are spelt as bytes, or unknown."""
         return frozenset(chain.from_iterable(self.texts))
 
     @cached_property
@@ -161,7 +160,7 @@ class Tokenizer:
     src: Vocabulary
     tgt: Vocabulary
     type: str
-    placeholders: PlaceholderRule = NO_PLACEHOLDERS
+    placeholders: PlaceholderRule
 
     @property
     def joint(self) -> bool:
@@ -271,7 +270,7 @@ class _Description:
     def rule(self, has_placeholders: bool) -> PlaceholderRule:
         """What becomes of placeholders."""
         if self.placeholders is None:
-            return EVERY_KIND if has_placeholders else NO_PLACEHOLDERS
+            return EVERY_KIND if has_placeholders else PlaceholderRule({})
         return PlaceholderRule({kind: tuple(pairs) for kind, pairs in self.placeholders.items()})
 
 
@@ -295,5 +294,5 @@ def _read_description(directory: Path) -> _Description:
 
 
 def _is_count(pairs: Any) -> bool:
-    """Whether something is what `PlaceholderRule` has of a kind."""
+    """Whether something read from a file can be what `PlaceholderRule` has for a kind."""
     return isinstance(pairs, list) and len(pairs) == 2 and all(type(number) is int for number in pairs)

@@ -74,7 +74,7 @@ def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:
         return one in known or one in SYMBOLS or one.lower() in known or one.upper() in known
 
     def is_strange(one: str) -> bool:
-        """A letter, a digit or a picture that is not known, no mere sign such as `?` or `€`."""
+        """Whether a character is a letter, a digit or a picture that is not known; a sign such as `?` or `€` is not."""
         return not is_known(one) and (one.isalnum() or _PICTURE.match(one) is not None)
 
     if not any(map(is_strange, text)) or not any(map(str.isalpha, text)):

@@ -12,10 +12,11 @@ from typing import IO, Any
 from ..system.errors import DataError, EnvironmentFault, OutOfMemory
 from ..system.files import fault, free_space
 from ..system.processes import Child
+from . import Pair
 from .cleaning import clean
 from .config import MAX_VOCAB_SIZE, TokenizerConfig
 from .corpus import Reservoir
-from .placeholders import SYMBOLS, Pair, PlaceholderCount, PlaceholderRule, mask
+from .placeholders import SYMBOLS, PlaceholderCount, PlaceholderRule, mask
 from .tokenizer import BOS_ID, EOS_ID, FIRST_TEXT_ID, PAD_ID, RESERVED_PIECES, UNK_ID, Tokenizer, Vocabulary, escape
 
 _MAX_SENTENCE_BYTES = 4192

@@ -49,7 +49,7 @@ def _complaint(ending: "Ending | None") -> str:
 
 
 def remember_vocabulary(model: bytes) -> None:
-    """Remembers that a vocabulary is harmless. Where that cannot be written, it will be tried again."""
+    """Remembers that a vocabulary is harmless. Where that cannot be written, it is tried again next time."""
     mark = _mark(model)
     if mark is not None and not _is_known(mark):
         with contextlib.suppress(EnvironmentFault):

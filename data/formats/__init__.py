@@ -1,30 +1,30 @@
-"""Formats of parallel text: a few modules of formats that are alike. Each has a table `FORMATS` of its suffixes."""
+"""Formats of parallel text: a few modules of formats that are alike."""
 
 from pathlib import Path
 
 from ...system.compression import COMPRESSIONS
 
-MODULES = {
-    ".tsv": "tables",
-    ".csv": "tables",
-    ".jsonl": "tables",
-    ".json": "tables",
-    ".xlsx": "sheets",
-    ".ods": "sheets",
-    ".parquet": "arrow",
-    ".arrow": "arrow",
-    ".tmx": "tmx",
-    ".xlf": "xliff",
-    ".xliff": "xliff",
-    ".sdlxliff": "xliff",
-    ".mqxliff": "xliff",
-    ".mxliff": "xliff",
-    ".txlf": "xliff",
-    ".po": "gettext",
-    ".mo": "gettext",
+FORMATS = {
+    ".tsv": ("tables", "TSV"),
+    ".csv": ("tables", "CSV"),
+    ".jsonl": ("tables", "JSONL"),
+    ".json": ("tables", "JSON"),
+    ".xlsx": ("sheets", "SHEET"),
+    ".ods": ("sheets", "SHEET"),
+    ".parquet": ("arrow", "PARQUET"),
+    ".arrow": ("arrow", "ARROW"),
+    ".tmx": ("tmx", "TMX"),
+    ".xlf": ("xliff", "XLIFF"),
+    ".xliff": ("xliff", "XLIFF"),
+    ".sdlxliff": ("xliff", "XLIFF"),
+    ".mqxliff": ("xliff", "XLIFF"),
+    ".mxliff": ("xliff", "XLIFF"),
+    ".txlf": ("xliff", "XLIFF"),
+    ".po": ("gettext", "PO"),
+    ".mo": ("gettext", "MO"),
 }
-"""The module that reads the files of each suffix. It is imported when such a file is opened."""
-SUFFIXES = tuple(MODULES)
+"""The module that reads the files of each suffix, and the `Format` in it. It is imported when such a file is opened."""
+SUFFIXES = tuple(FORMATS)
 """Suffixes of the files that can be read."""
 PREFIX = "hf:"
 """What names a data set of the hub."""

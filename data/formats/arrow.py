@@ -10,7 +10,7 @@ from ...system.errors import DataError, UsageError
 from ...system.files import sha256_bytes
 from ..config import DataConfig
 from ..reading import hash_file
-from . import PREFIX, is_saved_folder, parse_hub_spec
+from . import parse_hub_spec
 from .columns import record_pairs
 from .format import Corpus, Format, Stamp, file_format, first_line, identity_of
 
@@ -48,24 +48,22 @@ def _parquet_count(name: str) -> int:
     return parquet.read_metadata(name).num_rows  # which is written at the end of the file
 
 
-def _table(suffix: str, load: Callable[[str], Any], count: Callable[[str], int]) -> Format:
+def _table(load: Callable[[str], Any], count: Callable[[str], int]) -> Format:
     return file_format(
-        (suffix,),
         lambda path, config: record_pairs(zip(repeat(str(path)), _loaded(str(path), load)), config),
         lambda path, _: _loaded(str(path), count),
     )
 
 
-ARROW = _table(".arrow", _arrow_table, lambda name: len(_arrow_table(name)))
-PARQUET = _table(".parquet", _parquet_table, _parquet_count)
-FORMATS = {".arrow": ARROW, ".parquet": PARQUET}
+ARROW = _table(_arrow_table, lambda name: len(_arrow_table(name)))
+PARQUET = _table(_parquet_table, _parquet_count)
 
 
 def _files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
 
 
-def _open_disk(spec: str, config: DataConfig, split: str) -> Corpus:
+def open_disk(spec: str, config: DataConfig, split: str) -> Corpus:
     """Opens the one table of a folder, or by default that of the split that is asked for."""
     from datasets import DatasetDict, load_from_disk
 
@@ -84,14 +82,7 @@ def _open_disk(spec: str, config: DataConfig, split: str) -> Corpus:
     return Corpus(spec, identity, pairs, lambda: len(found))
 
 
-DISK = Format(
-    "a folder written by save_to_disk",
-    is_saved_folder,
-    _open_disk,
-)
-
-
-def _open_hub(spec: str, config: DataConfig, split: str) -> Corpus:
+def open_hub(spec: str, config: DataConfig, split: str) -> Corpus:
     """Loads a data set, by default the split that is asked for. Content, split and columns are its identity."""
     from datasets import load_dataset
 
@@ -110,6 +101,3 @@ def _open_hub(spec: str, config: DataConfig, split: str) -> Corpus:
     identity = sha256_bytes(f"{content} {split} {config.src_column} {config.tgt_column}".encode())
     pairs = stamp.guard(lambda: record_pairs(zip(repeat(spec), dataset), config))
     return Corpus(spec, identity, pairs, lambda: len(dataset))
-
-
-HUB = Format(f"{PREFIX}NAME", lambda spec: spec.startswith(PREFIX), _open_hub)

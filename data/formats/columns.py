@@ -32,13 +32,13 @@ Columns = tuple[int, int]
 Row = tuple[int, list[str]]
 """The number of the line in which a row begins, and its fields: none in a blank row."""
 ROWS_LOOKED_AT = 50
-"""The first rows, of this number, show what the columns are."""
+"""The first rows show what the columns are: at most this many are looked at."""
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 """What stands between fields, and what it is called. Text has commas more often than semicolons, and hardly tabs."""
 _USUAL_COLUMNS = (("src", "tgt"), ("source", "target"), ("src", "trg"))
 _USUAL_NAMES = {name for pair in _USUAL_COLUMNS for name in pair}
 _NO_TEXT = {"id", "key", "index", "line", "nr"}
-"""Names of a column that is not one of the only two with text."""
+"""Where a file has two columns and one has such a name, they are no pair."""
 _LONGER_NAME = re.compile(r"(source|target)[ _-](text|segment|sentence|string)")
 _WORD = regex.compile(rf"(?=.*\p{{L}})[^\s…{SIGN}]{{1,20}}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})([-_][A-Za-z0-9]{2,8})*")

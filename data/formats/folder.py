@@ -6,14 +6,14 @@ from pathlib import Path
 
 from ...system.errors import DataError, UsageError
 from ..config import DataConfig
-from . import MODULES, suffix_of
-from .format import Corpus, Format, Stamp, identity_of
+from . import FORMATS, suffix_of
+from .format import Corpus, Stamp, identity_of
 
 _ONE_KIND = ("gettext", "xliff")
 """Modules whose suffixes are one kind. An `.mo` is made of the `.po` beside it."""
 _ASIDE = {".json", ".xlsx", ".ods", ".mo"}
 """Suffixes that do not count where there are files of another kind: those of a program have other ends, too."""
-KINDS = {suffix: module if module in _ONE_KIND else suffix for suffix, module in MODULES.items()}
+KINDS = {suffix: module if module in _ONE_KIND else suffix for suffix, (module, _) in FORMATS.items()}
 """The kind of files of pairs, by suffix."""
 
 
@@ -39,7 +39,7 @@ def files_below(folder: Path, kinds: Mapping[str, str]) -> list[Path]:
     return files
 
 
-def _open_folder(spec: str, config: DataConfig, split: str) -> Corpus:
+def open_folder(spec: str, config: DataConfig, split: str) -> Corpus:
     """One corpus of all files. Each is read once to see whether it can be, and what is wrong is kept for who asks."""
     from ..corpus import join_corpora, open_spec
 
@@ -72,6 +72,3 @@ def _open_folder(spec: str, config: DataConfig, split: str) -> Corpus:
         remarks=tuple(remarks),
         failed=tuple(failed),
     )
-
-
-FOLDER = Format("a folder of such files", lambda spec: Path(spec).is_dir(), _open_folder)

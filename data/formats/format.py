@@ -8,12 +8,10 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ...system.files import sha256_bytes
+from .. import Pair as Pair
 from ..config import DataConfig
 from ..reading import stamp_of, survey
-from . import suffix_of
 
-Pair = tuple[str, str]
-"""A source sentence and its translation; both empty where a line was unreadable and is to be skipped."""
 Languages = tuple[str, str]
 """Codes of the languages of source and target, each empty where nobody names it."""
 
@@ -65,30 +63,17 @@ class Corpus:
         return self.quick_count() if self.quick_count else sum(1 for _ in self.pairs())
 
 
-@dataclass(frozen=True)
-class Format:
-    """One way to name and to store pairs.
-
-    Args:
-        notation: How a SPEC looks, for messages: suffixes (`.tsv`), a prefix and a name (`hf:NAME`), a word.
-        fits: Whether a SPEC is of this format.
-        open: Opens a SPEC that fits; `train`, `dev` or `test` is the split for a SPEC that may mean any of them.
-        is_file: It is known by a suffix.
-    """
-
-    notation: str
-    fits: Callable[[str], bool]
-    open: Callable[[str, DataConfig, str], Corpus]
-    is_file: bool = False
+Format = Callable[[str, DataConfig, str], Corpus]
+"""Opens a SPEC of one format. `train`, `dev` or `test` is the split for a SPEC that may mean any of them."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a reading of a whole file tells.
+class FileSummary:
+    """What is known of a file once all of it is read.
 
     Attributes:
-        pairs: How many it yields, empty ones included.
-        languages: As the file names them.
+        pairs: How many it has, empty ones included.
+        languages: Their codes, as the file names them.
         remark: What was found, in a line for people.
     """
 
@@ -98,18 +83,16 @@ class Reading:
 
 
 def file_format(
-    suffixes: tuple[str, ...],
     read: Callable[[Path, DataConfig], Iterator[Pair]],
     count: Callable[[Path, DataConfig], int] | None = None,
     *,
     describe: Callable[[Path, DataConfig], str] | None = None,
-    look_through: "Callable[[Path, DataConfig], Reading] | None" = None,
+    look_through: "Callable[[Path, DataConfig], FileSummary] | None" = None,
     incomplete: bool = False,
 ) -> Format:
     """A format of one file with both sides in it. Its identity depends on its content and on the names of the columns.
 
     Args:
-        suffixes: With their dots; `.gz`, `.bz2`, `.xz` and `.zst` may follow them.
         count: A quicker way to the number of pairs than reading them, where there is one.
         describe: Says what was recognised, where a file does not say it itself.
         look_through: Says both, and the languages, after a reading of the whole file.
@@ -134,14 +117,14 @@ def file_format(
             languages=found.languages,
         )
 
-    return Format(" ".join(suffixes), lambda spec: suffix_of(Path(spec)) in suffixes, open_file, is_file=True)
+    return open_file
 
 
 @lru_cache(maxsize=256)
 def _looked_through(
-    look_through: "Callable[[Path, DataConfig], Reading]", path: Path, stamp: object, languages: Languages
-) -> Reading:
-    """What a file is, after a reading of it; a file that is opened again is not read again for that."""
+    look_through: "Callable[[Path, DataConfig], FileSummary]", path: Path, stamp: object, languages: Languages
+) -> FileSummary:
+    """The summary of a file, which is read for it; one that has not changed is not read again."""
     del stamp  # part of the key: a file with another stamp is another file
     return look_through(path, DataConfig(src_language=languages[0], tgt_language=languages[1]))
 

@@ -54,6 +54,5 @@ def _pairs(msgid: str, plural: str | None, forms: list[str], plurals: Plurals) -
     return [(text, forms[form]) for text, form in [*pairs, (plural, plurals.many)] if form < len(forms)]
 
 
-PO = file_format((".po",), read_po, describe=_describe, incomplete=True)
-MO = file_format((".mo",), read_mo, incomplete=True)
-FORMATS = {".po": PO, ".mo": MO}
+PO = file_format(read_po, describe=_describe, incomplete=True)
+MO = file_format(read_mo, incomplete=True)

@@ -32,12 +32,12 @@ class Plurals:
 
     @classmethod
     def of(cls, header: str) -> "Plurals":
-        """Those that a header names, else those of English without their count."""
+        """The forms that a header names, else those of English without their count."""
         return cls.by_rule(header_value(header, "Plural-Forms"))
 
     @classmethod
     def by_rule(cls, rule: str) -> "Plurals":
-        """Those of a rule such as `nplurals=2; plural=(n != 1);`."""
+        """The forms of a rule such as `nplurals=2; plural=(n != 1);`."""
         count, formula = re.search(r"nplurals\s*=\s*(\d+)", rule), re.search(r"plural\s*=\s*([^;]+)", rule)
         try:
             forms = None if formula is None else _forms(c2py(formula[1].strip()))

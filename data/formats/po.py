@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 _WORDS = frozenset({"domain", "msgctxt", "msgid", "msgid_plural", "msgstr", "[", "]"})
 _PREVIOUS = ("#|msgctxt", "#|msgid", "#|msgid_plural")
-"""In the order that they have."""
+"""Keywords of what was to be translated before, in the order in which they stand."""
 _JOINED_LINES = re.compile(r"\\\r?\n")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]+)|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "\\": "\\", '"': '"'}
@@ -46,7 +46,7 @@ _ASCII = bytes(range(0x20, 0x7F))
 
 
 @dataclass(frozen=True)
-class Part:
+class PoPart:
     """A keyword and its strings, or a comment, from `start` to `end` in the text of the file.
 
     Attributes:
@@ -59,7 +59,7 @@ class Part:
 
 
 @dataclass
-class Message:
+class PoMessage:
     """A message, with its parts as the format calls them.
 
     Attributes:
@@ -69,12 +69,12 @@ class Message:
     """
 
     domain: str
-    comments: list[Part]
-    previous: list[Part]
-    msgctxt: Part | None
-    msgid: Part
-    msgid_plural: Part | None
-    msgstr: list[Part]
+    comments: list[PoPart]
+    previous: list[PoPart]
+    msgctxt: PoPart | None
+    msgid: PoPart
+    msgid_plural: PoPart | None
+    msgstr: list[PoPart]
     obsolete: bool
 
     @property
@@ -103,13 +103,13 @@ class Message:
         return "fuzzy" if "fuzzy" in self.flags else "translated"
 
 
-def is_flags(comment: Part) -> bool:
+def is_flags(comment: PoPart) -> bool:
     """Whether a comment holds flags. Since gettext 0.26, `#=` begins such a line as `#,` does."""
     return comment.text[1:2] in (",", "=", "!")
 
 
 def header_value(header: str, name: str) -> str:
-    """What a header says behind a name, such as `Language`; an empty text if nothing."""
+    """What a header says behind a name, such as `Language`; empty if it says nothing."""
     found = re.search(rf"^{re.escape(name)}:[ \t]*(.*?)[ \t]*$", header, re.MULTILINE | re.IGNORECASE)
     return found[1] if found else ""
 
@@ -141,13 +141,13 @@ class PoFile:
         found = list(_Reader(path, self.text, self.charset))
         if not found:
             raise DataError(f"{path} has no message")
-        self.headers: dict[str, Message] = {}
+        self.headers: dict[str, PoMessage] = {}
         for message in found:
             if message.is_header:
                 self.headers.setdefault(message.domain, message)
         self.messages = [message for message in found if not message.is_header]
 
-    def header(self, message: Message) -> str:
+    def header(self, message: PoMessage) -> str:
         """What the header of a message's domain says; an empty text if there is none."""
         header = self.headers.get(message.domain)
         return header.msgstr[0].text if header else ""
@@ -170,7 +170,7 @@ class PoFile:
         return b"".join([*pieces, self._raw[done:]])
 
     def line_end(self, place: int) -> str:
-        """How the line of a place ends; the last one, which may have no end, as the one before."""
+        """How the line of a place ends; the last line, which may have no end, is taken to end as the one before."""
         line = min(self._line(place), max(len(self._lines) - 2, 0))
         return "\r\n" if self._lines[line].endswith(b"\r") else "\n"
 
@@ -256,8 +256,8 @@ class _Reader:
         self._next = next(self._tokens)
         self._obsolete: bool | None = None  # whether the message is that is being read
 
-    def __iter__(self) -> Iterator[Message]:
-        domain, comments, previous = "messages", list[Part](), list[Part]()
+    def __iter__(self) -> Iterator[PoMessage]:
+        domain, comments, previous = "messages", list[PoPart](), list[PoPart]()
         last = ""
         while (kind := self._next.kind) != "end":
             if kind in _PREVIOUS and kind > last:
@@ -265,7 +265,7 @@ class _Reader:
                 last = kind
             elif kind == "comment" and not previous:
                 token = self._take(kind)
-                comments.append(Part(self._text[token.start : token.end].rstrip("\r"), token.start, token.end))
+                comments.append(PoPart(self._text[token.start : token.end].rstrip("\r"), token.start, token.end))
             elif kind == "domain":
                 domain = self._part(kind).text
                 self._obsolete = None
@@ -273,16 +273,16 @@ class _Reader:
                 yield self._message(domain, comments, previous)
                 comments, previous, last, self._obsolete = [], [], "", None
 
-    def _message(self, domain: str, comments: list[Part], previous: list[Part]) -> Message:
+    def _message(self, domain: str, comments: list[PoPart], previous: list[PoPart]) -> PoMessage:
         context = self._part("msgctxt") if self._next.kind == "msgctxt" else None
         msgid = self._part("msgid")
         plural = self._part("msgid_plural") if self._next.kind == "msgid_plural" else None
         translations = [self._part("msgstr", None if plural is None else 0)]
         while plural is not None and self._next.kind == "msgstr":
             translations.append(self._part("msgstr", len(translations)))
-        return Message(domain, comments, previous, context, msgid, plural, translations, bool(self._obsolete))
+        return PoMessage(domain, comments, previous, context, msgid, plural, translations, bool(self._obsolete))
 
-    def _part(self, keyword: str, form: int | None = None) -> Part:
+    def _part(self, keyword: str, form: int | None = None) -> PoPart:
         """A keyword, the number of a plural form where one is due, and strings."""
         if self._obsolete is None:
             self._obsolete = self._next.obsolete
@@ -298,7 +298,7 @@ class _Reader:
         while not said or (self._next.kind == strings and keyword != "domain"):
             last = self._take(strings)
             said.append(self._said(last))
-        return Part("".join(said), first.start, last.end)
+        return PoPart("".join(said), first.start, last.end)
 
     def _take(self, kind: str) -> _Token:
         token = self._next

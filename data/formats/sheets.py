@@ -54,5 +54,4 @@ def _describe(path: Path, config: DataConfig) -> str:
     return f"{path}: sheet {name!r}\n{_layout(path, rows, config).describe(path)}"
 
 
-SHEET = file_format((".xlsx", ".ods"), _read, describe=_describe)
-FORMATS = {".xlsx": SHEET, ".ods": SHEET}
+SHEET = file_format(_read, describe=_describe)

@@ -115,7 +115,7 @@ def _of_version_2(segment: Element) -> State:
 
 
 def unfinished(unit: Element) -> str:
-    """What Trados says of a unit of a memory that nobody has confirmed; empty of any other."""
+    """What Trados says of a unit of a memory that nobody has confirmed; empty for other units."""
     said = (one.whole_text.strip() for one in unit.children("prop") if one.get("type") == "x-ConfirmationLevel")
     return next((level for level in said if level not in _TRADOS_FINAL), "")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from ..reading import count_lines, read_lines
+from ..reading import bad_quotes, count_lines, read_lines
 from .columns import DELIMITERS, ROWS_LOOKED_AT, Layout, Row, is_blank, layout_of, record_pairs, table_pairs
 from .format import Pair, file_format
 
@@ -58,9 +58,7 @@ def _count_tsv(path: Path, config: DataConfig) -> int:
     return count_lines(path, config.encoding) - tsv_layout(path, config).has_header
 
 
-TSV = file_format(
-    (".tsv",), _read_tsv, _count_tsv, describe=lambda path, config: tsv_layout(path, config).describe(path)
-)
+TSV = file_format(_read_tsv, _count_tsv, describe=lambda path, config: tsv_layout(path, config).describe(path))
 
 
 def _read_csv(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -121,8 +119,7 @@ def csv_rows(path: Path, config: DataConfig, delimiter: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            problem = "a double quote that opens a field is not closed, or one inside it is not doubled"
-            raise DataError(f"{path}:{begun}: {problem} ({error})") from error
+            raise bad_quotes(path, begun, error) from error
 
 
 def _read(path: Path, config: DataConfig) -> Iterator[str | None]:
@@ -134,7 +131,7 @@ def _lines(path: Path, config: DataConfig) -> Iterator[str]:
 
 
 # A quoted field may span lines, so nothing counts rows but reading them.
-CSV = file_format((".csv",), _read_csv, describe=lambda path, config: csv_layout(path, config).describe(path))
+CSV = file_format(_read_csv, describe=lambda path, config: csv_layout(path, config).describe(path))
 
 
 def _read_jsonl(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -178,6 +175,5 @@ def _checked_record(place: str, found: Any) -> dict[str, Any]:
     return found
 
 
-JSONL = file_format((".jsonl",), _read_jsonl, lambda path, config: count_lines(path, config.encoding))
-JSON = file_format((".json",), _read_json)
-FORMATS = {".tsv": TSV, ".csv": CSV, ".jsonl": JSONL, ".json": JSON}
+JSONL = file_format(_read_jsonl, lambda path, config: count_lines(path, config.encoding))
+JSON = file_format(_read_json)

@@ -9,7 +9,7 @@ from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import count_lines, open_bytes, read_lines
 from . import suffix_of
-from .format import Corpus, Format, Pair, corpus_of_files
+from .format import Corpus, Pair, corpus_of_files
 
 TEST_SETS = (".sgm", ".sgml")
 """Suffixes of WMT's test sets: the sources in one file, the references in another, segment by segment."""
@@ -110,7 +110,7 @@ def _texts(lines: Iterable[str | None]) -> Iterator[Pair]:
     return (("", line or "") for line in lines)
 
 
-def _open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
+def open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
     """Pairs that are made up while they are read. Their identity depends on the split and its size."""
     del spec, config
     from ..toy import toy_pairs
@@ -123,6 +123,3 @@ def _open_toy(spec: str, config: DataConfig, split: str) -> Corpus:
         lambda: size,
         languages=("en", "de"),
     )
-
-
-TOY_LANGUAGE = Format(TOY, lambda spec: spec == TOY, _open_toy)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import Languages, Pair, Reading, file_format, same_language
+from .format import FileSummary, Languages, Pair, file_format, same_language
 from .states import is_by_machine, unfinished
 from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
 
@@ -46,7 +46,7 @@ def language_of(variant: Element) -> str:
     return variant.get(XML_LANG) or variant.get("lang")
 
 
-class LanguagePair:
+class TmxLanguages:
     """The languages that are taken from a memory: those that the settings name, else those of the first unit with two.
 
     Of these, the source is the one that the header calls so, else the first.
@@ -103,7 +103,7 @@ class LanguagePair:
         raise self.refusal()
 
     def refusal(self) -> DataError:
-        """Of a memory without a unit in these languages."""
+        """The error for a memory without a unit in these languages."""
         two = " and ".join(self.pair) if self.pair else "two languages"
         return DataError(
             f"{self._path}: no unit in {two}; it has {', '.join(sorted(self.met)) or 'none'}; name two:"
@@ -118,17 +118,17 @@ def _different(codes: list[str]) -> list[str]:
 
 
 def in_language(variants: list[Variant], language: str) -> list[Variant]:
-    """Those of the variants that have a text in a language."""
+    """The variants that have a text in a language."""
     return [one for one in variants if same_language(one.language, language) and not one.segment.is_blank]
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
     """The variants of the two languages of each unit; an empty pair where one is missing, or made by a machine."""
-    for pairs, _ in _read(path, LanguagePair(path, config)):
+    for pairs, _ in _read(path, TmxLanguages(path, config)):
         yield from pairs
 
 
-def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str]]:
+def _read(path: Path, languages: TmxLanguages) -> Iterator[tuple[list[Pair], str]]:
     """The pairs of each unit, and why there are none."""
     found = False
     for element in elements(path, KIND):
@@ -153,9 +153,9 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], str
         raise languages.refusal()
 
 
-def look_through(path: Path, config: DataConfig) -> Reading:
+def look_through(path: Path, config: DataConfig) -> FileSummary:
     """Counts what `read` yields, and says what it is."""
-    languages = LanguagePair(path, config)
+    languages = TmxLanguages(path, config)
     pairs, left_out = 0, Counter[str]()
     for found, reason in _read(path, languages):
         pairs += len(found)
@@ -163,8 +163,9 @@ def look_through(path: Path, config: DataConfig) -> Reading:
     learnt = left_out.pop("", 0)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "none"
     src, tgt = languages.pair or ("", "")
-    return Reading(pairs, (src, tgt), f"{path}: {src} to {tgt}; units to learn from: {learnt:,}; left out: {reasons}")
+    return FileSummary(
+        pairs, (src, tgt), f"{path}: {src} to {tgt}; units to learn from: {learnt:,}; left out: {reasons}"
+    )
 
 
-TMX = file_format((".tmx",), read, look_through=look_through, incomplete=True)
-FORMATS = {".tmx": TMX}
+TMX = file_format(read, look_through=look_through, incomplete=True)

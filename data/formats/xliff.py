@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import Languages, Pair, Reading, file_format, same_language
+from .format import FileSummary, Languages, Pair, file_format, same_language
 from .states import State, state_of
 from .xml import Element, Kind, elements, lines_of, text_of
 
@@ -64,7 +64,7 @@ def marks_in(element: Element) -> dict[str, Element]:
     return {one.get("mid"): one for one in marks}
 
 
-class LanguagePair:
+class XliffLanguages:
     """The languages that are taken from a file: those that the settings name, else the first that it names itself."""
 
     def __init__(self, path: Path, config: DataConfig) -> None:
@@ -142,11 +142,11 @@ def read(path: Path, config: DataConfig) -> Iterator[Pair]:
 
     The settings may name the two languages of the file, in either order.
     """
-    for pairs, _ in _read(path, LanguagePair(path, config)):
+    for pairs, _ in _read(path, XliffLanguages(path, config)):
         yield from pairs
 
 
-def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], Segment]]:
+def _read(path: Path, languages: XliffLanguages) -> Iterator[tuple[list[Pair], Segment]]:
     found = False
     for unit in elements(path, KIND):
         segments = list(segments_of(unit))
@@ -159,15 +159,15 @@ def _read(path: Path, languages: LanguagePair) -> Iterator[tuple[list[Pair], Seg
     languages.refuse_if_none(found)
 
 
-def look_through(path: Path, config: DataConfig) -> Reading:
+def look_through(path: Path, config: DataConfig) -> FileSummary:
     """Counts what `read` yields, and says what it is."""
-    languages = LanguagePair(path, config)
+    languages = XliffLanguages(path, config)
     pairs, final, rest = 0, Counter[str](), Counter[str]()
     for found, segment in _read(path, languages):
         pairs += len(found)
         (final if segment.state.is_final else rest)[segment.state.name] += 1
     remark = f"{path}: {named(languages.taken)}; segments to learn from: {counted(final)}; left out: {counted(rest)}"
-    return Reading(pairs, languages.taken, remark + in_other_languages(languages.others))
+    return FileSummary(pairs, languages.taken, remark + in_other_languages(languages.others))
 
 
 def counted(states: Counter[str]) -> str:
@@ -180,6 +180,4 @@ def in_other_languages(others: Counter[Languages]) -> str:
     return "".join(f"; {count:,} from {named(languages)} are left out" for languages, count in others.items())
 
 
-_SUFFIXES = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf")
-XLIFF = file_format(_SUFFIXES, read, look_through=look_through, incomplete=True)
-FORMATS = dict.fromkeys(_SUFFIXES, XLIFF)
+XLIFF = file_format(read, look_through=look_through, incomplete=True)

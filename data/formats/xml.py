@@ -15,15 +15,16 @@ from typing import IO
 from xml.parsers import expat
 
 from ...system.errors import DataError
+from ..cleaning import edges
 from ..reading import open_bytes
 from .format import Pair
 
 XML_LANG = "xml:lang"
 _BLOCK_BYTES = 1 << 16
 _DEEPEST = 256
-"""Elements in elements."""
+"""Elements are inside each other at most this deep."""
 _LARGEST = 10_000_000
-"""Bytes of an element that is read as a whole, such as a unit, and of a tag."""
+"""An element that is read as a whole, such as a unit, has at most this many bytes; so has a tag."""
 DELETED = "x-sdl-deleted"
 """The type of a mark around words that somebody has taken out, in Trados."""
 _ALONE = frozenset({"ph", "x", "ut"})
@@ -72,11 +73,11 @@ class Element:
         return [one for one in self.content if isinstance(one, Element)]
 
     def children(self, name: str) -> list["Element"]:
-        """Those of them that have a name, whatever its prefix."""
+        """The elements right in it that have a name, whatever its prefix."""
         return [one for one in self.content if isinstance(one, Element) and one.local_name == name]
 
     def child(self, name: str) -> "Element | None":
-        """The first of these, if there is one."""
+        """The first of these children, if there is one."""
         return next(iter(self.children(name)), None)
 
     def descendants(self) -> Iterator["Element"]:
@@ -337,10 +338,7 @@ def unwrapped(text: str, preserves: bool) -> str:
         return text
     if preserves:
         return _GOES_ON.sub(lambda found: f"{found[1]} " if found[2].islower() else found[0], text)
-    inner = text.strip()
-    if not inner:
-        return text
-    before, _, after = text.partition(inner)
+    before, inner, after = edges(text)
     return before + _WRAPPED.sub(" ", inner) + after
 
 

@@ -9,7 +9,7 @@ from typing import IO
 from ...data.config import DataConfig
 from ...data.formats import suffix_of
 from ...data.formats.plurals import Plurals, rule_of
-from ...data.formats.po import Message, Part, PoFile, header_value, is_flags
+from ...data.formats.po import PoFile, PoMessage, PoPart, header_value, is_flags
 from ...system.errors import UsageError
 from .document import Fields, Review
 from .paragraphs import Paragraphs
@@ -65,7 +65,7 @@ class PoDocument:
                 raise
             return rule
 
-    def _add(self, number: int, message: Message) -> bool:
+    def _add(self, number: int, message: PoMessage) -> bool:
         """Adds what is to be filled in a message. Returns False if it should have plural forms, and has no rule."""
         if message.obsolete or not message.msgid.text:
             return True
@@ -108,7 +108,7 @@ class PoDocument:
                 edits += self._completed(domain, header)
         stream.write(self._file.replaced(edits, self._charset))
 
-    def _translated(self, message: Message, texts: dict[int, str]) -> Iterator[Edit]:
+    def _translated(self, message: PoMessage, texts: dict[int, str]) -> Iterator[Edit]:
         """Writes plural forms, or the only form. Those that a language does not have are left out if they are empty."""
         parts, line_end = message.msgstr, self._file.line_end(message.start)
         plurals = self._plurals.get(message.domain, Plurals())
@@ -123,14 +123,14 @@ class PoDocument:
         if more := "".join(line_end + one for one in added):
             yield last.end, last.end, more
 
-    def _written(self, message: Message, form: int, part: Part, text: str) -> str:
+    def _written(self, message: PoMessage, form: int, part: PoPart, text: str) -> str:
         keyword = "msgstr" if message.msgid_plural is None else f"msgstr[{form}]"
         line_end = self._file.line_end(part.start)
         sources = [message.msgid, *([message.msgid_plural] if message.msgid_plural else [])]
         manner = self._manner.for_part(self._file, part, sources, wraps="no-wrap" not in message.flags)
         return manner.written(keyword, text, line_end)
 
-    def _marked(self, message: Message, review: Review | None) -> Iterator[Edit]:
+    def _marked(self, message: PoMessage, review: Review | None) -> Iterator[Edit]:
         """Says in the format's own way that nobody has looked at a translation yet, and how good it probably is."""
         comments, file = message.comments, self._file
         line_end = file.line_end(message.start)
@@ -159,7 +159,7 @@ class PoDocument:
             return before, before, f"{line_end}{line}{line_end}"
         return start, start, f"{line}{line_end}"
 
-    def _completed(self, domain: str, header: Message) -> Iterator[Edit]:
+    def _completed(self, domain: str, header: PoMessage) -> Iterator[Edit]:
         """Says in a header what has to be said, now that something is filled."""
         text, part, file = header.msgstr[0].text, header.msgstr[0], self._file
         filled = {number: "".join(texts.values()) for number, texts in self._filled.items()}
@@ -178,7 +178,7 @@ class PoDocument:
         if self._is_template:
             yield from self._without_fuzzy(header)
 
-    def _without_fuzzy(self, message: Message) -> Iterator[Edit]:
+    def _without_fuzzy(self, message: PoMessage) -> Iterator[Edit]:
         for comment in filter(is_flags, message.comments):
             flags = [flag.strip() for flag in comment.text[2:].split(",")]
             others = [flag for flag in flags if flag not in ("fuzzy", "")]

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...data.cleaning import edges
+from ...data.languages import locale_of
 from ...data.placeholders import has_words, placeholders
 
 _MESSAGE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:plural|selectordinal|select)\s*,")
@@ -206,8 +208,7 @@ def _in_run(run: list[tuple[bool, str]], counts: bool) -> list[_Part]:
     arguments = {**dict.fromkeys(placeholders(text)), **arguments}
     if not has_words(text):
         return [written] if written else []
-    inner = text.strip()
-    before, _, after = text.partition(inner)
+    before, inner, after = edges(text)
     return [_Slot(inner, arguments, before, after, counts)]
 
 
@@ -274,13 +275,8 @@ def _written(parts: Sequence[_Part], texts: Iterator[str], forms: dict[str, froz
 
 def _forms(language: str) -> dict[str, frozenset[str]]:
     """The plural forms that CLDR knows of a language, for both kinds of plurals; none if it does not know it."""
-    if not language:
-        return {}
-    from babel.core import Locale, UnknownLocaleError
-
-    try:
-        locale = Locale.parse(language.replace("-", "_"))
-    except (UnknownLocaleError, ValueError):
+    locale = locale_of(language) if language else None
+    if locale is None:
         return {}
     return {"plural": frozenset(locale.plural_form.tags), "selectordinal": frozenset(locale.ordinal_form.tags)}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from ...data.formats.po import Part, PoFile
+from ...data.formats.po import PoFile, PoPart
 from .lines import RULES, Rules, broken, columns, first_piece, may_break
 
 USUAL_WIDTH = 79
@@ -57,7 +57,7 @@ class Manner:
         like_source = all(source.get(key, own[key]) == own[key] for key in ("width", "splits") if key in own)
         return replace(cls(like_source=like_source), **source | own)
 
-    def for_part(self, file: PoFile, part: Part, like: list[Part], *, wraps: bool = True) -> "Manner":
+    def for_part(self, file: PoFile, part: PoPart, like: list[PoPart], *, wraps: bool = True) -> "Manner":
         """That for one part of a message.
 
         Args:
@@ -104,7 +104,7 @@ class _Strings:
         gap, indent: See `Manner`.
     """
 
-    def __init__(self, file: PoFile, part: Part) -> None:
+    def __init__(self, file: PoFile, part: PoPart) -> None:
         raw = file.text[part.start : part.end]
         found = list(_STRING.finditer(raw))
         self.bodies = [match[1] for match in found]

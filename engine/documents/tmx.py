@@ -9,7 +9,7 @@ from typing import IO
 from ...data.config import DataConfig
 from ...data.formats.format import Languages, same_language
 from ...data.formats.states import BY_MACHINE_TMX, OURS
-from ...data.formats.tmx import CODES, KIND, LanguagePair, Variant, in_language, variants_of
+from ...data.formats.tmx import CODES, KIND, TmxLanguages, Variant, in_language, variants_of
 from ...data.formats.xml import XML_LANG, Element
 from .document import Review
 from .inline import Inline
@@ -29,7 +29,7 @@ class TmxDocument(XmlDocument):
         """What writes the variant of each unit that is filled in, by its place, and what a reviewer is told of it."""
         parts = self.file.elements(KIND)
         units = [(one, variants_of(one)) for one in parts if one.local_name == "tu"]
-        languages = LanguagePair(path, config)
+        languages = TmxLanguages(path, config)
         for header in parts:
             if header.local_name == "header":
                 languages.read_header(header)
@@ -128,7 +128,7 @@ def _note_of(segment: Element, review: Review) -> bytes:
     return f"<{name}>{_NOTE}{review}</{name}>".encode()
 
 
-def _languages(languages: LanguagePair, units: list[list[Variant]]) -> Languages:
+def _languages(languages: TmxLanguages, units: list[list[Variant]]) -> Languages:
     """The two languages; that of the target as the file writes it, if it does."""
     pairs = [languages.meet(variants) for variants in units]
     pair = (pairs or [None])[-1] or languages.of_one_language()

@@ -10,8 +10,8 @@ from ...data.formats.states import OURS, trados_segment
 from ...data.formats.xliff import (
     CODES,
     KIND,
-    LanguagePair,
     Segment,
+    XliffLanguages,
     counted,
     in_other_languages,
     marks_in,
@@ -44,7 +44,7 @@ class XliffDocument(XmlDocument):
         """Targets that lack marks of their sources, with the sentences filled in, by the place of their units."""
         self._filled: dict[int, tuple[Element, Review | None]] = {}
         """The units in which something is filled in, by their places, and what is said of the worst text of each."""
-        languages, states, closed = LanguagePair(path, config), Counter[str](), Counter[str]()
+        languages, states, closed = XliffLanguages(path, config), Counter[str](), Counter[str]()
         units, found = self.file.elements(KIND), False
         for unit in units:
             segments = list(segments_of(unit))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from pathlib import Path
+from typing import TypeVar
 
 from ...data.cleaning import clean
 from ...data.config import DataConfig
@@ -15,6 +16,8 @@ from ...data.holdout import hold_out
 from ...system.errors import DataError, TfmError, UsageError
 from ...system.reporter import Console
 from ..runs.directory import RunDirectory
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def dev_pairs(run: RunDirectory, count: int, say: Callable[[str], None], without
     return spaced(pairs, count)
 
 
-def spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
+def spaced(rows: Sequence[Row], count: int) -> list[Row]:
     """At most `count` of them, evenly spaced."""
-    count = min(count, len(pairs))
-    return [pairs[i * len(pairs) // count] for i in range(count)]
+    count = min(count, len(rows))
+    return [rows[i * len(rows) // count] for i in range(count)]

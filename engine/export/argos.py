@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...data.cleaning import clean
+from ...data.languages import language_name
 from ...data.tokenizer import Tokenizer, escape
 from ...data.vocabulary_trial_worker import CHARACTER_MAP, NORMALIZATION, fields
 from ...system.errors import ModelError, UsageError
@@ -102,14 +103,9 @@ def _why_not(tokenizer: Tokenizer, positions: str, max_seq_len: int) -> str:
 
 def _name_of(code: str, flag: str) -> str:
     """The English name of a language."""
-    from babel import Locale, UnknownLocaleError
-
     if not code:
         raise UsageError(f"a package names its languages, and this run does not know them; add {flag} CODE")
-    try:
-        return Locale.parse(code, sep="-").get_display_name("en") or code
-    except (UnknownLocaleError, ValueError):
-        return code
+    return language_name(code)
 
 
 # --- cleaning, as SentencePiece does it ---

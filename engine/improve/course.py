@@ -21,6 +21,7 @@ from ...system.files import read_sealed, remove_debris, replace_json, sealed, sh
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, in_words
 from ..device import keep_freed_memory
+from ..evaluation.reading import spaced
 from ..evaluation.scores import sentence_chrf
 from ..runs.checkpoint import checkpoint_step
 from ..runs.directory import RunDirectory
@@ -251,14 +252,14 @@ class _Course:
             if left is None or len(lines) <= CHUNK_TEXTS:
                 return len(lines)
             before = time.monotonic()
-            translated(_spaced(lines, CHUNK_TEXTS), translator, judge, search, 0)
+            translated(spaced(lines, CHUNK_TEXTS), translator, judge, search, 0)
             fitting = int(TIME_FOR_TEXT * left / (time.monotonic() - before) * CHUNK_TEXTS)
             return min(max(fitting, CHUNK_TEXTS), len(lines))
 
         fitting = self.budget.once(f"{name}: lines", count)
         if fitting < len(lines):
             self.reporter.say(f"there is time for {fitting:,} of {len(lines):,} lines")
-        return _spaced(lines, fitting)
+        return spaced(lines, fitting)
 
     def _train(self, run: Path, made: Sequence[Path], name: str, share: float, *, swapped: bool = False) -> Model:
         self._follow()
@@ -279,11 +280,6 @@ class _Course:
         """Stops where somebody has moved the run: what is written under its old name would be another one."""
         if self.base.run.follow():
             raise EnvironmentFault(f"the run was moved to {self.base.run}; go on there with the same command")
-
-
-def _spaced(lines: list[str], count: int) -> list[str]:
-    """So many of some lines, evenly spaced."""
-    return [lines[number * len(lines) // count] for number in range(count)]
 
 
 def improve(

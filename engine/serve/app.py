@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...data.config import DataConfig
 from ...data.formats import suffix_of
+from ...data.languages import language_name
 from ...system.errors import TfmError
 from ..documents import DOCUMENTS, open_document, written_as
 from ..translation import Translation
@@ -395,16 +396,6 @@ def _first_with(target: str, detected: list[dict[str, Any]], directions: list[Di
     pairs = {(one.source, one.target.lower()) for one in directions}
     languages = [one["language"] for one in detected]
     return next((one for one in languages if (one, target.lower()) in pairs), languages[0])
-
-
-def language_name(code: str) -> str:
-    """The English name of a language, such as Brazilian Portuguese; its code if it is not known."""
-    from babel import Locale, UnknownLocaleError
-
-    try:
-        return Locale.parse(code.replace("-", "_")).english_name or code
-    except (UnknownLocaleError, ValueError):
-        return code
 
 
 async def _as_json(request: Request, error: Exception) -> Response:

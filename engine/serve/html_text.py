@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from ...data.cleaning import edges
 from ..documents.inline import are_nested
 
 
@@ -60,15 +61,8 @@ class _Text:
         if sorted(tags) != sorted(written) or not are_nested(tags):
             return None
         inner = "".join(written.get(part) or html.escape(part, quote=False) for part in parts)
-        before, _, after = _edges("".join(piece.raw for piece in self.pieces))
+        before, _, after = edges("".join(piece.raw for piece in self.pieces))
         return before + inner + after
-
-
-def _edges(text: str) -> tuple[str, str, str]:
-    """White space before a text, the text, white space behind it."""
-    inner = text.strip()
-    before, _, after = text.partition(inner) if inner else (text, "", "")
-    return before, inner, after
 
 
 class _Reader(HTMLParser):
@@ -176,7 +170,7 @@ def translate_html(source: str, translate: Translate) -> str:
     def piece_by_piece(text: _Text) -> str:
         written = list[str]()
         for piece in text.pieces:
-            before, inner, after = _edges(piece.raw)
+            before, inner, after = edges(piece.raw)
             is_text = not piece.tag and inner
             written.append(before + html.escape(next(alone), quote=False) + after if is_text else piece.raw)
         return "".join(written)

@@ -45,6 +45,13 @@ def test_every_command_has_help_that_fits_a_terminal(installed: Tfm, command: st
     assert max(map(len, done.stdout.decode().splitlines())) <= 100
 
 
+def test_debug_shows_where_an_error_comes_from_before_its_line(installed: Tfm) -> None:
+    plain, debug = installed("info", "--run", "nope"), installed("info", "--debug", "--run", "nope")
+    assert plain.returncode == debug.returncode == 4
+    assert debug.stderr.startswith(b"Traceback") and debug.stderr.endswith(plain.stderr)
+    assert b"Traceback" not in plain.stderr
+
+
 def test_version(installed: Tfm) -> None:
     assert installed("--version").stdout.decode().startswith("tfm 0.")
 

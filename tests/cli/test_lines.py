@@ -26,7 +26,7 @@ class Heard:
 
 
 def warnings_of(*lines: bytes) -> list[str]:
-    decoder, heard = LineDecoder(), Heard()
+    decoder, heard = LineDecoder(""), Heard()
     for line in lines:
         decoder.decode([line])
     decoder.report(heard)  # pyright: ignore[reportArgumentType]
@@ -56,7 +56,7 @@ def test_a_binary_is_refused_even_behind_text(text_before: int, with_zeros: bool
 
 def test_long_lines_come_in_short_chunks(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes((b"x" * 900_000 + b"\n") * 30 + b"one\n" * 3_000)
-    chunks = list(file_lines(tmp_path / "a.txt"))
+    chunks = list(file_lines(tmp_path / "a.txt", ""))
     assert sum(map(len, chunks)) == 3_030
     assert max(sum(len(line or b"") for line in chunk) for chunk in chunks) < 4_000_000
     assert max(map(len, chunks)) == CHUNK_LINES
@@ -77,7 +77,7 @@ def test_no_more_than_a_few_megabytes_of_a_stream_wait() -> None:
             return len(buffer)
 
     stream = Endless()
-    next(arriving_lines(io.BufferedReader(stream, 500_000)))
+    next(arriving_lines(io.BufferedReader(stream, 500_000), ""))
     time.sleep(0.3)  # nobody takes more
     assert stream.taken < 20_000_000
 

@@ -10,10 +10,10 @@ from tfm.configs import load_config, merge, parse_config
 from tfm.configs.recipe import (
     BATCH_TOKENS,
     BATCH_TOKENS_OF_LONG_LINES,
+    LARGEST_CHOSEN,
     MAX_DROPOUT,
-    MAX_VOCAB_SIZE,
     MIN_DROPOUT,
-    MIN_VOCAB_SIZE,
+    SMALLEST_CHOSEN,
     UPDATES,
     batch_tokens,
     dropout,
@@ -71,7 +71,7 @@ def test_any_corpus_gets_settings_that_are_valid(size: CorpusSize) -> None:
         tree = merge(tree, {choice.section: {choice.key: choice.value}})
     parse_config(tree)
     assert MIN_DROPOUT <= tree["model"]["dropout"] <= MAX_DROPOUT
-    assert MIN_VOCAB_SIZE <= tree["tokenizer"]["vocab_size"] <= MAX_VOCAB_SIZE
+    assert SMALLEST_CHOSEN <= tree["tokenizer"]["vocab_size"] <= LARGEST_CHOSEN
 
 
 @given(st.floats(0.1, 1000))

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from tfm.data import Pair
 from tfm.data.facts import LOOKED_AT, sample_rows, swap_remark
-from tfm.data.placeholders import Pair
 from tfm.data.toy import toy_pairs
 
 TRAIN, DEV = list(toy_pairs("train", size=2_000)), list(toy_pairs("dev", size=200))

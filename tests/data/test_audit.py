@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tfm.data import Pair
 from tfm.data.alignment import find_shifts
 from tfm.data.audit import KINDS, Audit, Kind, audit
-from tfm.data.placeholders import Pair
 from tfm.data.toy import toy_pairs
 
 SIZE, PLANTED = 2_000, 100

@@ -45,8 +45,8 @@ def echo_lines(source: str | None, pause: float) -> None:
         return texts
 
     console = Console()
-    chunks = line_chunks(None, Path(source) if source else None, console)
+    chunks = line_chunks(None, Path(source) if source else None, console, encoding="")
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        write_results(echo, chunks, nowhere, console, on_done=on_done)
+        write_results(echo, chunks, nowhere, console, encoding="", on_done=on_done)
     json.dump({"lines": max(seen), "growth": max(seen.values()) - seen[min(seen)]}, sys.stdout)
     sys.stdout.flush()
