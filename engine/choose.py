@@ -15,6 +15,7 @@ from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
+from ..system.reporter import say_nothing
 from .runs.directory import RUNS, RunDirectory, refuse_two_tokenizers
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
@@ -49,7 +50,7 @@ def training_settings(
     training: Section,
     assignments: list[str],
     tokenizer: Path | None = None,
-    say: Say = lambda text: None,
+    say: Say = say_nothing,
 ) -> RunConfig:
     """The settings of a start. Its layers are merged, lowest first, and parsed once.
 

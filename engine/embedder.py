@@ -16,9 +16,10 @@ from ..seq2seq.model.encoder_decoder import Transformer
 from ..seq2seq.model.encoder_only import EncoderOnly
 from ..seq2seq.model.masks import pad
 from ..system.errors import UsageError
+from ..system.reporter import say_nothing
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
-from .runs.load import FromRun, TrainedRun, say_nothing
+from .runs.load import FromRun, TrainedRun
 
 Vectors = npt.NDArray[np.float32]
 

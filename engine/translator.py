@@ -24,10 +24,11 @@ from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
 from ..system.errors import DataError, ModelError, UsageError
+from ..system.reporter import say_nothing
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
-from .runs.load import FromRun, TrainedRun, say_nothing
+from .runs.load import FromRun, TrainedRun
 from .searcher import ModelSearcher, Searcher
 from .translation import Job, Part, Translation
 

@@ -8,6 +8,7 @@ from ...data.formats.format import same_language
 from ...data.glossary import Glossary
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ...system.errors import UsageError
+from ...system.reporter import say_nothing
 from ..projection import Agreement, Projection, agreement, fit, keep, refuse_few
 from ..runs.directory import RunDirectory
 from ..translator import Translation, Translator
@@ -84,7 +85,7 @@ def evaluate_set(
     calibrate: bool = False,
     opposite: Path | None = None,
     device: str = "auto",
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = say_nothing,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
     """Translates a test set, of which each source has one or more references, and scores it.

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
+from ...system.reporter import say_nothing
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
     EXPORT_MARK,
@@ -268,7 +269,7 @@ class RunDirectory:
         return (best and vocabulary_of(best)) or source.tokenizer
 
     def load_tokenizer(
-        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
+        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = say_nothing
     ) -> "Tokenizer":
         """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint, of which `warn` hears.
 
@@ -335,7 +336,7 @@ class RunDirectory:
             warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
         return read_saved(sound[-1]) if sound else None
 
-    def find_model(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> StoredModel:
+    def find_model(self, which: str = "best", *, warn: Callable[[str], None] = say_nothing) -> StoredModel:
         """Reads the model that `--checkpoint` names, from a checkpoint that is sound to use.
 
         Args:

@@ -9,6 +9,7 @@ import torch
 
 from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from ...system.errors import ModelError, UsageError
+from ...system.reporter import say_nothing
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
@@ -23,10 +24,6 @@ class TrainedRun:
     model: Model
     description: ModelDescription
     tokenizer: Tokenizer
-
-
-def say_nothing(text: str) -> None:
-    """Hears a sentence and keeps it. Unlike a lambda it can be pickled, and a translator with it."""
 
 
 class FromRun:
