@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from ...system.errors import ModelError
 from ..browser.embedded import engine_parts, filled, model_text, page_file, why_no_page
 from ..runs.load import TrainedRun
@@ -90,15 +88,6 @@ def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
             offset += array.numel()
         index[name] = {"offset": offsets[content], "shape": list(array.shape)}
     return index, b"".join(offsets)
-
-
-def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """The arrays of a page."""
-    flat = np.frombuffer(numbers, dtype="<f4")
-    return {
-        name: flat[at["offset"] : at["offset"] + int(np.prod(at["shape"]))].reshape(at["shape"])
-        for name, at in index.items()
-    }
 
 
 def page_data(found: Explanation, *, live: bool) -> dict[str, Any]:

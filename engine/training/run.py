@@ -121,7 +121,7 @@ class Run:
                 f"this run was on {then} and continues on {today}:"
                 " the result will be as good, but not bit for bit the same"
             )
-        load_weights(model, checkpoint, "model")
+        load_weights(model, checkpoint)
         load_moments(self.trainer.optimizer, model, checkpoint)
         if self.config.ema_decay:
             self.trainer.average = MovingAverage(model, self.config.ema_decay)
