@@ -141,7 +141,9 @@ class Generator(FromRun):
             check()
             return self._model(last, position, state)
 
-        return search(step, self._model.begin(len(prefixes)), task)
+        return search(
+            step, self._model.encode(torch.empty((len(prefixes), 0), dtype=torch.long, device=self.device)), task
+        )
 
     def _detokenized(self, hypothesis: Hypothesis, limit: int) -> Generation:
         vocabulary = self.tokenizer.tgt

@@ -18,7 +18,7 @@ from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
-from ...seq2seq.decoding.fast import FastTransformer, arrange, begin
+from ...seq2seq.decoding.fast import FastTransformer, arrange
 from ...seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import Hypothesis, Task
@@ -174,7 +174,7 @@ def _sources(model: Any, texts: list[list[int]]) -> Tensor:
 
 def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: Batch) -> Check:
     """Token after token with the keys and values of the earlier ones kept, and all at once without."""
-    plain, state = model(batch.src, batch.tgt_in), begin(fast, batch.src)
+    plain, state = model(batch.src, batch.tgt_in), fast.encode(batch.src)
     value = 0.0
     for position in range(batch.tgt_in.size(1)):
         step = fast(batch.tgt_in[:, position], position, state)
@@ -190,7 +190,7 @@ def _search(
     size = batch.src.size(0)
     length = min(LONGEST_OUTPUT, model.config.max_seq_len)
     task = Task(max_lengths=[length] * size, bos_id=BOS_ID, eos_id=EOS_ID, device=_device(model))
-    found = [hypotheses[0] for hypotheses in Greedy()(fast, begin(fast, batch.src), task)]
+    found = [hypotheses[0] for hypotheses in Greedy()(fast, fast.encode(batch.src), task)]
     forbidden = tokenizer.tgt.forbidden_ids()
     value = max(
         abs(one.log_prob - _log_prob(model, batch.src[row : row + 1], one, forbidden)) / (len(one.ids) + 1)

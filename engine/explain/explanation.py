@@ -14,7 +14,7 @@ from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...data.usual_form import in_usual_form
 from ...seq2seq.decoding.beam import Beam, build_search
-from ...seq2seq.decoding.fast import arrange, begin
+from ...seq2seq.decoding.fast import arrange
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.sampling import Sample
 from ...seq2seq.decoding.search import Hypothesis, Task
@@ -279,7 +279,7 @@ class Subject:
     def greedy_text(self, task: Task) -> str:
         """The output of greedy search, by the model arranged for decoding."""
         fast = arrange(self.model, self.forbidden)
-        return self.reading.decode(Greedy()(fast, begin(fast, self.src), task)[0][0].ids)
+        return self.reading.decode(Greedy()(fast, fast.encode(self.src), task)[0][0].ids)
 
     def axes(self, ids: Sequence[int]) -> dict[str, list[Piece]]:
         """The pieces of each axis."""

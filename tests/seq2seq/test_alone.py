@@ -27,7 +27,7 @@ ALONE = """
         importlib.import_module(module.name)
 
     from tfm.seq2seq.decoding.beam import Beam
-    from tfm.seq2seq.decoding.fast import arrange, begin
+    from tfm.seq2seq.decoding.fast import arrange
     from tfm.seq2seq.decoding.greedy import Greedy
     from tfm.seq2seq.decoding.search import Task
     from tfm.seq2seq.model import ModelConfig
@@ -74,7 +74,7 @@ ALONE = """
         src, task = pad([[*src, EOS] for src in SOURCES]), Task([8] * 4, BOS, EOS)
         for search in (Greedy(), Beam(3)):
             with torch.inference_mode():
-                found = search(fast, begin(fast, src), task)
+                found = search(fast, fast.encode(src), task)
             assert [best.ids for best, *_ in found] == TARGETS, found
 
     two = {"num_encoder_layers": 1, "num_decoder_layers": 1}

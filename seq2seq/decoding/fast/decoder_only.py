@@ -62,14 +62,12 @@ class FastDecoderOnly(FastDecoder):
             EncoderLayer.of(cast(layers.EncoderLayer, layer), model.config) for layer in model.decoder.layers
         ]
 
-    def begin(self, size: int) -> FastState:
-        """The state of so many texts that begin with nothing."""
-        return FastState(None, self._past(size))
-
     def encode(self, src: Tensor) -> FastState:
-        """Reads sources (B, S) as prompts; ValueError for one longer than `max_seq_len`."""
+        """Reads sources (B, S) as prompts, none where S is 0; ValueError for one longer than `max_seq_len`."""
         self._check(src)
         size, length = src.shape
+        if length == 0:
+            return FastState(None, self._past(size))
         real = src != PAD_ID  # (B, S), padding at the end
         tokens = self._embedding.tokens
         bias = tokens.new_zeros(real.shape).masked_fill_(~real, float("-inf"))
