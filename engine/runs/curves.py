@@ -61,6 +61,11 @@ def validations(records: Records) -> list[dict[str, Any]]:
     return [record for record in records if record.get("kind") == "validation"]
 
 
+def best_of(found: Records) -> dict[str, Any] | None:
+    """Of validations the one that scored highest; of equals the one with the lowest loss. None if there are none."""
+    return max(found, key=lambda record: (record["score"], -record["loss"]), default=None)
+
+
 def metric_of(record: dict[str, Any]) -> str:
     """The figure that a validation was scored by."""
     return next((name for name in FIGURES if record.get(name) == record["score"]), "loss")
