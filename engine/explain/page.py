@@ -9,6 +9,7 @@ from typing import Any
 from ...system.errors import ModelError
 from ..browser.embedded import engine_parts, filled, model_text, page_file, why_no_page
 from ..runs.load import TrainedRun
+from ..runs.weights import count_parameters
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
 from .text import Focus
@@ -56,7 +57,7 @@ def live_page(found: Explanation, place: Focus, loaded: TrainedRun, live: bool |
     Raises:
         ModelError: A page cannot hold the model; says why.
     """
-    count = sum(parameter.numel() for parameter in loaded.model.parameters())
+    count = count_parameters(loaded.model)
     if live and (reasons := why_no_page(count, "float32")):
         raise ModelError(f"{found.run} cannot be in a live page: {'; '.join(reasons)}; leave --live out")
     if live or (live is None and 4 * count < MOST_BYTES):
