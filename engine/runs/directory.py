@@ -276,17 +276,7 @@ class RunDirectory:
         An improved model has a vocabulary of its own, which is in its checkpoint alone. ModelError if there is no sound
         one, or it is not the one that the model was trained with.
         """
-        from ...data.tokenizer import Tokenizer
-
-        source = vocabulary_of(checkpoint) or self.tokenizer
-        try:
-            tokenizer = Tokenizer.load(source)
-        except ModelError as error:
-            if not has_vocabulary(checkpoint):
-                raise
-            warn(f"{error}; taking the copy in {checkpoint.name}")
-            source = checkpoint
-            tokenizer = Tokenizer.load(source)
+        tokenizer, source = load_or_copy(vocabulary_of(checkpoint) or self.tokenizer, checkpoint, warn)
         check_tokenizer(tokenizer, expected_sha256, source)
         return tokenizer
 
@@ -467,6 +457,22 @@ def _is_scored(state: dict[str, Any]) -> bool:
     """Whether a validation gave the checkpoint a score that can be compared with others."""
     score = state.get("score")
     return score is not None and math.isfinite(score)
+
+
+def load_or_copy(directory: Path, checkpoint: Path, warn: Callable[[str], None]) -> "tuple[Tokenizer, Path]":
+    """A tokenizer and where it was found: where it is lost or damaged, in a checkpoint, of which `warn` hears.
+
+    ModelError if the checkpoint has no copy of it, or that is damaged, too.
+    """
+    from ...data.tokenizer import Tokenizer
+
+    try:
+        return Tokenizer.load(directory), directory
+    except ModelError as error:
+        if not has_vocabulary(checkpoint):
+            raise
+        warn(f"{error}; taking the copy in {checkpoint.name}")
+        return Tokenizer.load(checkpoint), checkpoint
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:

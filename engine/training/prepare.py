@@ -21,11 +21,11 @@ from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
 from ...data.vocabulary_training import build_tokenizer
 from ...seq2seq.training.config import TrainingConfig
-from ...system.errors import DataError, ModelError, UsageError
+from ...system.errors import DataError, UsageError
 from ...system.files import remove_tree, sha256_bytes
 from ...system.reporter import Reporter
 from ..runs.checkpoint import Saved, has_vocabulary
-from ..runs.directory import RunDirectory
+from ..runs.directory import RunDirectory, load_or_copy
 from .build import check_architecture, check_vocabulary
 
 MAX_DEV_PAIRS = 20_000
@@ -160,8 +160,10 @@ def _tokenizer(
     What an earlier start left without a checkpoint gives way to what is given, which may be the same directory. Where
     the one of a run that goes on is lost or damaged, the copy in its checkpoint takes its place.
     """
-    if saved is not None:
-        _restore(directory, saved.checkpoint, reporter)
+    if saved is not None and has_vocabulary(saved.checkpoint):
+        tokenizer, source = load_or_copy(directory, saved.checkpoint, reporter.warn)
+        if source != directory:
+            tokenizer.save(directory)
     if given is not None:
         tokenizer = Tokenizer.load(given)
         if directory.exists() and Tokenizer.load(directory).sha256 != tokenizer.sha256:
@@ -182,17 +184,6 @@ def _tokenizer(
         reporter.say(note)
     tokenizer.save(directory)
     return tokenizer
-
-
-def _restore(directory: Path, checkpoint: Path, reporter: Reporter) -> None:
-    """Puts a tokenizer that is lost or damaged back, if the checkpoint has a copy of it."""
-    try:
-        Tokenizer.load(directory)
-    except ModelError as error:
-        if not has_vocabulary(checkpoint):
-            return
-        reporter.warn(f"{error}; taking the copy in {checkpoint.name}")
-        Tokenizer.load(checkpoint).save(directory)
 
 
 def _store(
