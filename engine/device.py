@@ -83,7 +83,7 @@ def physical_memory() -> int | None:
         return memory
 
 
-def peak_memory(processes: int = 1) -> int | None:
+def peak_memory(processes: int) -> int | None:
     """Bytes of memory that this process and those that it has started have needed; None where no system tells.
 
     Of several `processes` that train alike, what they share is counted once on Linux, and elsewhere in each.

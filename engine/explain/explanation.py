@@ -103,7 +103,7 @@ class Explanation:
     sizes: Sizes
     axes: dict[str, list[Piece]]  # the pieces of `src`, `tgt` (what the decoder reads) or `seq`
     arrays: Arrays  # all results by name, see `trace`
-    stations: list[Station] = field(default_factory=list)
+    stations: list[Station]
     written: list[Piece] = field(default_factory=list)  # the output, step by step, `</s>` included
     output: Output | None = None  # the text that the run's own search has found
     search: str = ""  # the name of that search

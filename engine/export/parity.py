@@ -104,13 +104,13 @@ def searches(beam_size: int, alpha: float) -> list[Way]:
     return found
 
 
-def load_export(directory: Path, *, threads: int = 0) -> Any:
+def load_export(directory: Path) -> Any:
     """The `ctranslate2.Translator` of a directory, on the CPU.
 
     Raises:
         ValueError, RuntimeError: CTranslate2 cannot compute with its weights on this machine.
     """
-    return load_ctranslate2(directory, device="cpu", intra_threads=threads)
+    return load_ctranslate2(directory, device="cpu")
 
 
 def translate_pieces(

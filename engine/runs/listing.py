@@ -32,7 +32,7 @@ class Listed:
     step: int
     trained: float
     bytes: int
-    problem: str = ""
+    problem: str
 
 
 def listed(path: Path) -> Listed:

@@ -23,7 +23,7 @@ class RunLog:
     """Keeps account of a run. `timing.jsonl` counts from `started`; `counted` is what the loss is a mean over."""
 
     def __init__(
-        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"
+        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str
     ) -> None:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
         self._counted = counted

@@ -56,7 +56,7 @@ class PreparedData:
     dev: TokenStore
     dev_pairs: list[Pair]
     identity: str
-    languages: Languages = ("", "")
+    languages: Languages
 
 
 def prepare_data(
