@@ -169,10 +169,9 @@ def in_batches(
         return in_halves(lambda rows: function([items[row] for row in rows], check), batch)
 
     found: dict[int, Result] = {}
-    if device.type == "cpu":
-        each = on_all_cores(work, batches)
-    else:  # several threads would only get in each other's way, on MPS fatally
-        each = [work(batch, lambda: None) for batch in batches]
+    # On a GPU several threads would only get in each other's way, on MPS fatally.
+    on_cpu = device.type == "cpu"
+    each = on_all_cores(work, batches) if on_cpu else [work(batch, lambda: None) for batch in batches]
     for batch, results in zip(batches, each, strict=True):
         found.update(zip(batch, results, strict=True))
     return [found[row] for row in range(len(items))]
