@@ -120,7 +120,7 @@ def _sizes(run: Run) -> list[str]:
     report, batches = data.train.report, StoreBatches(run.data.train, run.config, run.device).num_batches(0)
     steps = -(-batches // config.grad_accum_steps)
     pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
-    if report.unit == "text":
+    if report.text_only:
         pieces = f"{report.tgt_tokens:,} pieces"
     joint = data.tokenizer.joint
     return [

@@ -94,7 +94,7 @@ def prepare_data(
         reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
     dev_pairs = usable_pairs(dev)
     if not dev_pairs:
-        what = "set" if dev.unit == "pair" else dev.unit
+        what = "text" if dev.text_only else "set"
         raise DataError(f"{dev.name} has no usable {dev.unit}; name a validation {what} with {dev_flags(dev)}")
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
@@ -144,7 +144,7 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         from ...data.holdout import hold_out
 
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
-        grouped = ", grouped by source sentence" if train.unit == "pair" else ""
+        grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
             reporter.warn(remark)
@@ -213,7 +213,7 @@ def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[
     """Lines for people, none where all seems well."""
     unit, report = train.report.unit, train.report
     found: list[str] = []
-    if len(train) < FEW_PAIRS and unit == "pair":
+    if len(train) < FEW_PAIRS and not report.text_only:
         found.append(
             f"{len(train):,} training {unit}s are very few: a translator learns their words and phrases from them,"
             " but hardly how to translate other sentences; some 5,000 make a difference"
