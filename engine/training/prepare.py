@@ -78,10 +78,7 @@ def prepare_data(
         UsageError: Settings that contradict each other or what the run already holds.
     """
     check_architecture(settings)
-    train, whole_dev = open_corpora(settings, run.cache, reporter)
-    dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
-    limits = limits_of(settings)
-    identity = identity_of(train, dev, limits)
+    train, dev, identity = read_corpora(settings, run.cache, reporter)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
@@ -90,12 +87,13 @@ def prepare_data(
         )
     tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved, reporter)
     check_vocabulary(settings, tokenizer)
-    if dev.identity != whole_dev.identity:
-        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
+    for remark in dev.remarks:
+        reporter.say(remark)
     dev_pairs = usable_pairs(dev)
     if not dev_pairs:
         what = "text" if dev.text_only else "set"
         raise DataError(f"{dev.name} has no usable {dev.unit}; name a validation {what} with {dev_flags(dev)}")
+    limits = _limits(settings)
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
     train_key = f"{train.identity} {dev_key}"  # what it says of pairs that are in both depends on both
@@ -120,18 +118,16 @@ def prepare_data(
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity, languages)
 
 
-def limits_of(settings: RunConfig) -> Limits:
+def _limits(settings: RunConfig) -> Limits:
     """Which pairs are short enough."""
     return Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
 
 
-def identity_of(train: Corpus, dev: Corpus, limits: Limits) -> str:
-    """Changes whenever any of the text does that a run is trained and validated on; its checkpoints remember it."""
-    return sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
-
-
-def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
+def read_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus, str]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out.
+
+    The validation corpus is in memory. With both comes their identity, which changes whenever any of the text does; the
+    checkpoints of a run remember it.
 
     The training corpus is read here once for its identity and the number of its lines (`data.reading.survey`, which the
     choice of settings may have done before), and once to hold out. It is then read once for the vocabulary, if one has
@@ -148,8 +144,10 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
             reporter.warn(remark)
-    old = replay_corpus(settings.data)
-    return (train if old is None else mix(train, old, seed=settings.training.seed)), dev
+    if (old := replay_corpus(settings.data)) is not None:
+        train = mix(train, old, seed=settings.training.seed)
+    dev = first_pairs(dev, MAX_DEV_PAIRS)
+    return train, dev, sha256_bytes(f"{train.identity} {dev.identity} {_limits(settings)}".encode())
 
 
 def _tokenizer(
