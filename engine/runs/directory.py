@@ -44,13 +44,12 @@ from .checkpoint import (
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
+    from ...configs.loader import Tree
     from ...data.formats.format import Languages
     from ...data.tokenizer import Tokenizer
 
 RUNS = Path("runs")
 """Where runs lie, unless somebody says otherwise."""
-Settings = dict[str, Any]
-"""A configuration as it stands in `config.yaml`: sections of keys and values."""
 
 FREE_KEYS = {
     "max_steps",
@@ -184,7 +183,7 @@ class RunDirectory:
         """Whether there is something to lose. Until then a start with other settings may take the directory over."""
         return self.has_begun and bool(self.checkpoints())
 
-    def settings(self) -> Settings:
+    def settings(self) -> "Tree":
         """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
