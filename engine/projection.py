@@ -167,7 +167,7 @@ def refuse_few(count: int) -> None:
         raise DataError(f"--calibrate needs at least {FEWEST} translations with references, and here are {count}")
 
 
-def fit(
+def fit_calibration(
     translations: Sequence[Translation], chrf: Sequence[float], search: Greedy | Beam, checkpoint: Path
 ) -> tuple[Calibration, list[Projection | None]]:
     """Fits the chrF of a checkpoint's translations to their signs. What was not searched for does not count.
@@ -208,7 +208,7 @@ def fit(
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ProjectionFit:
     """How projections go with the chrF that came out.
 
     Attributes:
@@ -230,14 +230,14 @@ class Agreement:
         )
 
 
-def agreement(projections: Sequence[Projection | None], chrf: Sequence[float]) -> Agreement | None:
+def agreement(projections: Sequence[Projection | None], chrf: Sequence[float]) -> ProjectionFit | None:
     """Compares projections with chrF; None where there are none."""
     from .evaluation.scores import correlation  # who projects needs none of it
 
     known = [(one, value) for one, value in zip(projections, chrf, strict=True) if one is not None]
     if not known:
         return None
-    return Agreement(
+    return ProjectionFit(
         sentences=len(known),
         correlation=correlation([one.value for one, _ in known], [value for _, value in known]),
         covered=sum(one.low <= value <= one.high for one, value in known) / len(known),
@@ -254,12 +254,12 @@ def identity_of(checkpoint: Path) -> str:
     return sha256_bytes(read_plain(checkpoint / "manifest.json", MAX_JSON_BYTES))
 
 
-def keep(calibration: Calibration, path: Path) -> None:
+def write_calibration(calibration: Calibration, path: Path) -> None:
     """Writes a calibration into a run, in the place of an earlier one."""
     replace_json(path, sealed(asdict(calibration)))
 
 
-def read(path: Path, checkpoint: Path) -> Calibration | None:
+def read_calibration(path: Path, checkpoint: Path) -> Calibration | None:
     """The calibration of a checkpoint; None if the file is of another checkpoint, or of an earlier tfm's signs.
 
     Raises:

@@ -113,10 +113,10 @@ class Translator(FromRun):
         else:
             found = super().load(run, checkpoint=checkpoint, device=device, warn=warn)
         if found.checkpoint is not None and directory.calibration.exists():
-            from .projection import read  # most runs have none
+            from .projection import read_calibration  # most runs have none
 
             try:
-                found.calibration = read(directory.calibration, found.checkpoint)
+                found.calibration = read_calibration(directory.calibration, found.checkpoint)
             except ModelError as error:  # no translation depends on it
                 warn(f"{error}; nothing is projected until it is made anew: tfm evaluate --calibrate")
         return found

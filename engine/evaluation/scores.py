@@ -187,7 +187,9 @@ def sentence_chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -
     return [metric.sentence_score(output, refs).score for output, refs in pairs]
 
 
-def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[LengthGroup]:
+def scores_by_length(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[LengthGroup]:
     """Scores of the sentences in groups of similar source length; groups too small for a score are left out."""
     sources = list(map(clean, sources))
     spaces = sum(text.count(" ") for text in sources)

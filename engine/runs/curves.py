@@ -74,10 +74,10 @@ def metric_of(record: dict[str, Any]) -> str:
 def score_in_words(record: dict[str, Any]) -> str:
     """The score of a validation, named: such as `BLEU 10.2`."""
     name = metric_of(record)
-    return in_words(name, record[name])
+    return figure_in_words(name, record[name])
 
 
-def in_words(name: str, value: float) -> str:
+def figure_in_words(name: str, value: float) -> str:
     """A figure with its name."""
     return FIGURES[name].format(value)
 

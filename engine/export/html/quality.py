@@ -97,20 +97,20 @@ def _read(generator: Generator, texts: Sequence[str]) -> list[list[int]]:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WeightsChoice:
     """In how many bits weights are stored, and why."""
 
     weights: Weights
     reason: str
 
 
-def choose_weights(loaded: TrainedRun, pairs: Sequence[Pair]) -> Choice:
+def choose_weights(loaded: TrainedRun, pairs: Sequence[Pair]) -> WeightsChoice:
     """8 bits, or 16 where 8 cost too much of the quality on pairs of the validation set."""
     if not pairs:
-        return Choice("int8", "weights in int8; without a validation set no one knows what that costs")
+        return WeightsChoice("int8", "weights in int8; without a validation set no one knows what that costs")
     machine, in_8_bits = machine_of(loaded), machine_of(replace(loaded, model=rounded(loaded.model, "int8")))
     figure, before, after = figure_of(machine), quality(machine, pairs), quality(in_8_bits, pairs)
     said = f"{figure.name} {before:.2f}, with weights in int8 {after:.2f} ({after - before:+.2f})"
     if figure.cost(before, after) <= figure.may_cost:
-        return Choice("int8", said)
-    return Choice("float16", f"{said}: that costs more than {figure.may_cost:g}, so that weights are float16")
+        return WeightsChoice("int8", said)
+    return WeightsChoice("float16", f"{said}: that costs more than {figure.may_cost:g}, so that weights are float16")
