@@ -30,7 +30,7 @@ FOLDS = 10
 _RIDGE = 1.0
 """Keeps the weights small where two signs say nearly the same; of signs with a variance of 1."""
 _NARROWEST = 0.25
-"""An interval is at least so many times as wide as on average: beyond what was seen, the width may come to nothing."""
+"""An interval has at least this share of the average width: beyond what was seen, the width may come to nothing."""
 _LARGEST = 1e6
 """No number of a calibration is larger."""
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -55,12 +55,12 @@ class Calibration:
     Attributes:
         model: A hash of the checkpoint that translated; of another one it says nothing.
         beam_size, length_penalty, no_repeat_ngram_size: Of the search that found the translations.
-        pairs: So many it was fitted to.
+        pairs: The number of those that it was fitted to.
         signs: Their names.
         centre, scale: Mean and standard deviation of each sign.
         weights: What chrF gains by a standard deviation more of each sign; `mean` is that of chrF.
         spread_weights, spread: The same of the distance from the projection.
-        below, above: The interval reaches so many spreads below and above the projection.
+        below, above: How many spreads the interval reaches below and above the projection.
     """
 
     model: str
@@ -93,7 +93,7 @@ class Calibration:
 
 
 def _within(value: float, below: float, above: float) -> Projection:
-    """A projection that reaches so far below and above its value; a chrF is from 0 to 100."""
+    """A value, and the interval that reaches `below` and `above` it; a chrF is from 0 to 100."""
     found = (value, value - below, value + above)
     return Projection(*(round(min(max(float(one), 0.0), 100.0), 1) for one in found))
 
@@ -156,7 +156,7 @@ def bound(distances: Array, share: float) -> float:
 
 
 def _bounds(distances: Array) -> tuple[float, float]:
-    """So many spreads an interval reaches below and above its projection: as much is beyond on either side."""
+    """How many spreads an interval reaches below and above its projection: as much is beyond on either side."""
     share = (1 + LEVEL) / 2
     return bound(-distances, share), bound(distances, share)
 

@@ -377,7 +377,7 @@ class Translator(FromRun):
 
 
 def loop_size(tokenizer: Tokenizer) -> int:
-    """So many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
+    """How many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
     return max(3, round(MIN_LETTERS / tokenizer.tgt.letters_per_piece))
 
 

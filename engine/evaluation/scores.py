@@ -165,7 +165,7 @@ MIN_GROUP = 10
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """Sentences with sources of at least and at most so many words, or characters, as `unit` says."""
+    """Sentences whose sources have from `least` to `most` words, or characters, as `unit` says."""
 
     least: int
     most: int | None

@@ -32,7 +32,7 @@ from .sources import TAGS, Base, fit_lines, open_lines, read_base, read_pairs, s
 from .takeover import take_over
 
 ROUNDS = 3
-"""At most so many."""
+"""There are at most this many."""
 TIME_FOR_OPPOSITE, TIME_FOR_TEXT, TIME_FOR_MODEL, TIME_FOR_LAST = 0.2, 0.3, 0.6, 0.9
 """Shares of the time left that trainings get, and at most the translation of a text."""
 AS_LONG = 0.5
@@ -282,7 +282,7 @@ class _Course:
 
 
 def _spaced(lines: list[str], count: int) -> list[str]:
-    """So many of some lines, evenly spaced."""
+    """`count` of some lines, evenly spaced."""
     return [lines[number * len(lines) // count] for number in range(count)]
 
 

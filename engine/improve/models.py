@@ -22,7 +22,7 @@ from .pairs import make
 SIGNIFICANT = 0.05
 """A model takes the place of another one if chance explains its lead with less than this probability."""
 SHARE_OF_MADE = 2
-"""Made pairs are at most so many times the genuine ones in a training, which are repeated for that."""
+"""A training has at most this many times as many made pairs as genuine ones, which are repeated for that."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..runs.directory import RunDirectory, best_checkpoint, improved_with
 from ..training.prepare import FEW_DEV_PAIRS, read_corpora
 
 MOST_LINES = 200_000
-"""Of a longer text a sample of so many lines is taken."""
+"""Of a longer text a sample of this many lines is taken."""
 LONGEST_LINE = 1_000
 """Characters; longer lines are no sentences."""
 TAGS = {"back": "\ufde0", "forward": "\ufde1"}

@@ -24,9 +24,9 @@ from .train import FOLLOWER, brief_followers
 WARM_UP = 3
 """The first updates are not timed: they find memory, and prepare code for their shapes."""
 FEWEST_UPDATES, MOST_UPDATES = 8, 60
-"""The number of updates that are timed lies between these .."""
+"""How many updates are timed, at least and at most."""
 ENOUGH_SECONDS = 30.0
-""".. and no further one begins after this time."""
+"""After these seconds no further update is timed."""
 
 
 def dry_run(

@@ -22,12 +22,12 @@ class DecodingConfig:
     length_penalty: float = LENGTH_PENALTY
     """Alpha in score = log_prob / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); 0 prefers short output."""
     no_repeat_ngram_size: int = 0
-    """In greedy and beam search so many pieces in a row stand at most once in an output: else a model that has seen
+    """In greedy and beam search this many pieces in a row stand at most once in an output: else a model that has seen
     little may say the same again and again. 0 for no such limit: good translations repeat themselves, too."""
     max_length_factor: float = 2.0
-    """Longest output: this many times the source's pieces .."""
+    """The longest output has this many times the source's pieces, plus `max_length_offset`."""
     max_length_offset: int = 50
-    """.. plus this many (the paper's section 6.1 has 1 and 50)."""
+    """Pieces that are added to that (the paper's section 6.1 has a factor of 1 and an offset of 50)."""
 
     def __post_init__(self) -> None:
         problems: list[str] = []

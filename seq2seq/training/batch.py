@@ -86,7 +86,7 @@ class Batch:
 _FINEST = 4
 """Widths of batches are multiples of it."""
 _SHARE = 8
-"""A wide batch grows by at most one part in so many."""
+"""A wide batch grows by at most one part in this many."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class FewShapes:
     parts: int = 1
 
     def fill_up(self, rows: int, src: int, tgt_in: int, tgt_out: int) -> list[int]:
-        """How many rows to add to a batch of so many, and how wide each side becomes."""
+        """How many rows to add to those of a batch, and how wide each side becomes."""
         widths = [_round_up(width) for width in (src, tgt_in, tgt_out)]
         widest = max(widths)
         narrowest = next(width for width in range(widest, 0, -1) if width == 1 or _round_up(width - 1) < widest)

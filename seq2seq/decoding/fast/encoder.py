@@ -11,7 +11,7 @@ from ...model.masks import PAD_ID
 from .weights import Embedding, EncoderLayer, Rotary, final_norm
 
 _MIN_KEYS = 16
-"""Sources are given at least so many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
+"""Sources are given at least this many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
 _ENCODED_TOGETHER = 64
 """Sources, neighbours in the batch, that are encoded at once."""
 
