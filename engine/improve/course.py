@@ -22,7 +22,7 @@ from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, in_words
 from ..device import keep_freed_memory
 from ..evaluation.scores import sentence_chrf
-from ..runs.checkpoint import checkpoint_step
+from ..runs.checkpoint import StoredModel, checkpoint_step
 from ..runs.directory import RunDirectory
 from ..translator import Translator
 from .budget import Budget, time_limit
@@ -282,7 +282,7 @@ class _Course:
 
 
 def _spaced(lines: list[str], count: int) -> list[str]:
-    """`count` of some lines, evenly spaced."""
+    """So many of some lines, evenly spaced."""
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
@@ -329,9 +329,7 @@ def improve(
     with directory.lock():
         base = read_base(directory, reporter)
         stored = starting_model(directory, text)
-        pairs = directory.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
-        model = sha256_bytes(stored.weights)
-        folder = pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"
+        pairs, folder = _folders(base, assignments, text, stored)
         start = Model(directory.path, str(checkpoint_step(stored.checkpoint)))
         del stored
         budget = Budget(folder, limit, started, over_all_starts=until is None)
@@ -351,6 +349,13 @@ def improve(
             verdict = _verdict(course, course.whole(), text)
             replace_json(path, sealed(asdict(verdict)))
         return Verdict(**read_sealed(path)), budget.spent()
+
+
+def _folders(base: Base, assignments: Sequence[str], text: str, stored: StoredModel) -> tuple[Path, Path]:
+    """Where that lies which follows from the run's pairs, and in it that which follows from text and model, too."""
+    pairs = base.run.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
+    model = sha256_bytes(stored.weights)
+    return pairs, pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"
 
 
 def _refuse_without_time(budget: Budget, run: RunDirectory) -> None:
