@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,8 @@ class PieceEmbedder(FromRun):
         """Pieces of a text that are read at most; eos takes one place."""
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "PieceEmbedder":
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """See `FromRun.of`."""
         if not isinstance(loaded.model, Transformer | EncoderOnly):
             raise UsageError(
                 f"{loaded.checkpoint}: a model that is {loaded.model.config.architecture} has no encoder; vectors of"

@@ -135,7 +135,8 @@ class Translator(FromRun):
         return found
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Translator":
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """See `FromRun.of`."""
         model: Any = loaded.model
         description = loaded.description
         decoding, facts = description.decoding_config(), description.corpus_facts()

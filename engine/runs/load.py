@@ -55,12 +55,13 @@ class FromRun:
             UsageError: The model was trained for another purpose.
         """
         loaded = load_run(run, cls.purpose, checkpoint=checkpoint, device=device, warn=warn)
-        found = cls._made_of(loaded, warn)
+        found = cls.of(loaded, warn)
         found.checkpoint = loaded.checkpoint
         return found
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> Self:
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """Puts a run to use that is loaded already; UsageError if it cannot be used so."""
         raise NotImplementedError
 
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from ....data.batching import training_rows
 from ....data.corpus import Pair
-from ....seq2seq.model.config import unknown
 from ....seq2seq.training.batch import Batch
 from ...browser.precision import rounded
 from ...embedder import Embedder
@@ -17,6 +15,7 @@ from ...evaluation.retrieval import top_1
 from ...evaluation.scores import score
 from ...exportable import Weights
 from ...generator import Generator
+from ...runs.checkpoint import Purpose
 from ...runs.load import TrainedRun
 from ...translator import Translator
 
@@ -42,19 +41,17 @@ LOSS = Figure("nats per piece", 0.01, less_is_better=True)
 FOUND = Figure("% of translations found", 0.3)
 
 
+MACHINES: dict[Purpose, type[Machine]] = {
+    "translator": Translator,
+    "language model": Generator,
+    "sentence encoder": Embedder,
+}
+"""What puts a run to use."""
+
+
 def machine_of(loaded: TrainedRun) -> Machine:
-    """What puts a run to use."""
-    model: Any = loaded.model
-    match loaded.description.purpose:
-        case "translator":
-            decoding, facts = loaded.description.decoding_config(), loaded.description.corpus_facts()
-            return Translator(model, loaded.tokenizer, decoding, facts)
-        case "language model":
-            return Generator(model, loaded.tokenizer)
-        case "sentence encoder":
-            return Embedder(model, loaded.tokenizer)
-        case other:
-            raise unknown("purpose", other)
+    """What puts this run to use."""
+    return MACHINES[loaded.description.purpose].of(loaded)
 
 
 def figure_of(machine: Machine) -> Figure:
