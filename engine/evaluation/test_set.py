@@ -111,8 +111,9 @@ def evaluate_set(
     if calibrate:
         calibration, projections = fit_calibration(found, chrf, search, translator.checkpoint)
         write_calibration(calibration, RunDirectory(run).calibration)
-    forced = force(translator, sources, [refs[0] for refs in references])
-    loss, first = set_loss(forced), [refs[0] for refs in references]
+    first = [refs[0] for refs in references]
+    forced = force(translator, sources, first)
+    loss = set_loss(forced)
     return TestResult(
         checkpoint=translator.checkpoint,
         beam_size=search.rows,
