@@ -15,7 +15,7 @@ from tfm.data.cleaning import clean
 from tfm.engine import Translator
 from tfm.engine.evaluation.reading import spaced
 from tfm.engine.evaluation.scores import correlation, sentence_chrf
-from tfm.engine.projection import Projection, agreement, fit
+from tfm.engine.projection import Projection, agreement, fit_calibration
 
 HEADER = ("run, set", "sentences", "chrF", "r of confidence", "r of projection", "in the interval", "its width")
 
@@ -52,7 +52,7 @@ def main() -> None:
         chrf = sentence_chrf([one.text for one in found], [[one] for one in references])
         if name == "validation":
             search = translator.search()
-            translator.calibration, projections = fit(found, chrf, search, translator.checkpoint)
+            translator.calibration, projections = fit_calibration(found, chrf, search, translator.checkpoint)
         else:
             projections = [one.projected for one in found]
         rows.append(row(f"{asked.run.name}, {name}", [one.confidence for one in found], projections, chrf))

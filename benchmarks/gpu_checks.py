@@ -19,6 +19,7 @@ from gpu_runs import data_flags, set_flags, texts, tiny_settings
 
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.training.build import build_loss
+from tfm.seq2seq.model.masks import PAD_ID
 
 ARCHITECTURES = {"encoder_decoder": "multi30k", "decoder_only": "multi30k-decoder", "encoder_only": "multi30k-encoder"}
 """Each with the preset whose sizes it has."""
@@ -123,7 +124,7 @@ def computed(bench: Bench, device: torch.device, dtype: torch.dtype) -> dict[str
             outputs = model.embed(batch.src, dtype)
         else:
             hidden = model.hidden_states(batch.src, batch.tgt_in, dtype)
-            outputs = model.output_layer(hidden)[batch.tgt_out != model.pad_id]
+            outputs = model.output_layer(hidden)[batch.tgt_out != PAD_ID]
     synchronize(device)
     found = {"outputs": outputs, "loss": loss.detach() / count, "gradients": bench.trainer.gradients.flat[:-3]}
     return {name: tensor.double().cpu().clone() for name, tensor in found.items()}

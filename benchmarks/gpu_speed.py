@@ -30,6 +30,7 @@ from marian import build_marian
 from torch import Tensor
 from torch.nn import functional as F
 
+from tfm.seq2seq.model.masks import PAD_ID
 from tfm.seq2seq.training.loss import training_loss
 from tfm.seq2seq.training.update import Trainer
 
@@ -108,10 +109,9 @@ def shares(tflops: float, options: Options) -> dict[str, float]:
 def padding(bench: Bench) -> dict[str, float]:
     """Share of the positions of an epoch that hold no token, and how many shapes its batches have."""
     batches = [bench.batch(number) for number in range(bench.provider.num_batches(0))]
-    pad_id: Any = bench.trainer.model.pad_id
-    real = sum(int((batch.src != pad_id).sum()) + batch.num_tokens for batch in batches)
+    real = sum(int((batch.src != PAD_ID).sum()) + batch.num_tokens for batch in batches)
     # A row that fills a batch up has a source, which is no token of the epoch's either.
-    filling = sum(int((batch.src[(batch.tgt_out == pad_id).all(dim=1)] != pad_id).sum()) for batch in batches)
+    filling = sum(int((batch.src[(batch.tgt_out == PAD_ID).all(dim=1)] != PAD_ID).sum()) for batch in batches)
     shapes = {(batch.src.shape, batch.tgt_out.shape) for batch in batches}
     return {
         "padding_percent": 100 - 100 * (real - filling) / sum(batch.positions for batch in batches),
@@ -339,7 +339,6 @@ def marian_update(bench: Bench, device: torch.device) -> Callable[[], int]:
     model = build_marian(sizes, settings.tokenizer.vocab_size, "sdpa").to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
     batches = settings.training.grad_accum_steps
-    pad_id: Any = bench.trainer.model.pad_id
     index = 0
 
     def update() -> int:
@@ -352,13 +351,13 @@ def marian_update(bench: Bench, device: torch.device) -> Callable[[], int]:
             with torch.autocast(device.type, torch.bfloat16, enabled=bench.dtype == torch.bfloat16):
                 logits = model(
                     input_ids=batch.src,
-                    attention_mask=(batch.src != pad_id).long(),
+                    attention_mask=(batch.src != PAD_ID).long(),
                     decoder_input_ids=batch.tgt_in,
                     use_cache=False,
                 ).logits
                 smoothing = settings.training.label_smoothing
                 loss = F.cross_entropy(
-                    logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=pad_id, label_smoothing=smoothing
+                    logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=PAD_ID, label_smoothing=smoothing
                 )
             loss.backward()
             tokens += batch.num_tokens
@@ -381,14 +380,14 @@ def compiled(options: Options) -> None:
             free()
             torch.compiler.reset()
             bench = build_bench(case, device, tiny=options.tiny)
-            smoothing, dtype, pad_id = bench.settings.training.label_smoothing, bench.dtype, bench.trainer.model.pad_id
+            smoothing, dtype = bench.settings.training.label_smoothing, bench.dtype
 
             def loss_of(
-                model: Any, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, given: Any = (smoothing, dtype, pad_id)
+                model: Any, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, given: Any = (smoothing, dtype)
             ) -> Tensor:
-                label_smoothing, precision, padding = given
+                label_smoothing, precision = given
                 hidden = model.hidden_states(src, tgt_in, precision)
-                return training_loss(hidden, model.output_layer, tgt_out, label_smoothing, padding)
+                return training_loss(hidden, model.output_layer, tgt_out, label_smoothing)
 
             model, batch = bench.trainer.model.train(), bench.batch()
             faster = torch.compile(loss_of, dynamic=False, **modes[mode])

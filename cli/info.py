@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from ..engine.runs.curves import in_words
+from ..engine.runs.curves import figure_in_words
 from ..system.reporter import Console, painted, visible
 from . import options
 from .startup import importing
@@ -64,7 +64,7 @@ def _checkpoint_line(checkpoint: dict[str, Any]) -> str:
     if score is None:
         words = "not validated"
     else:
-        words = f"score {score:.3f}" if metric is None else in_words(metric, abs(score))
+        words = f"score {score:.3f}" if metric is None else figure_in_words(metric, abs(score))
     return f"step {checkpoint['step']:,}: {words}{' (' + ', '.join(marks) + ')' if marks else ''}"
 
 

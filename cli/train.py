@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.reading import UndecodableText
-from ..engine.file_guard import guard_training
 from ..system.errors import DataError, Interrupted, MissingFile, UsageError
 from ..system.interrupts import Interrupts
 from ..system.reporter import Console
@@ -69,8 +68,7 @@ def train(
     tfm train --config multi30k-encoder --src train.en --tgt train.de --run runs/vectors
     """
     started = time.monotonic()
-    from ..engine.choose import default_run, training_settings
-    from ..engine.runs.directory import RunDirectory
+    from ..engine.choose import directory_of_start, training_settings
 
     if dry_run and finish_in is not None:
         raise UsageError("--dry-run ends nothing; leave it or --finish-in out")
@@ -92,11 +90,7 @@ def train(
             tokenizer=tokenizer,
             say=console.say,
         )
-    directory = RunDirectory(run or default_run(config, settings.data))
-    directory.starting_tokenizer(tokenizer, init_from)  # refuses what contradicts itself
-    guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
-    directory.refuse_other(settings)  # now, before anything heavy is loaded
-
+    directory = directory_of_start(settings, config=config, run=run, tokenizer=tokenizer, init_from=init_from)
     beginning: dict[str, Any] = {"tokenizer": tokenizer, "init_from": init_from, "reporter": console}
     with _files_explained(directory):
         if dry_run:

@@ -30,6 +30,7 @@ _RETIRED = {("training", "variation"): 0.0}
 """Settings that were taken out, with the value at which they did nothing: files of earlier versions may have them."""
 _EXTENDS = "extends"
 Tree = dict[str, Any]
+"""A configuration as it stands in YAML, or a part of it: sections of keys and values."""
 
 
 @dataclass(frozen=True)

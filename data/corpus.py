@@ -228,10 +228,16 @@ def _common(codes: Iterable[str]) -> str:
 
 
 def first_pairs(corpus: Corpus, count: int) -> Corpus:
-    """The first `count` pairs of a corpus, read once and held in memory; another identity if there are more."""
+    """The first `count` pairs of a corpus, read once and held in memory.
+
+    If there are more, it has another identity, and a remark that says so.
+    """
     pairs = list(islice(corpus.pairs(), count + 1))
-    identity = corpus.identity if len(pairs) <= count else f"{corpus.identity} {count}"
-    return Corpus(corpus.name, identity, lambda: iter(pairs[:count]), text_only=corpus.text_only)
+    identity, remarks = corpus.identity, ()
+    if len(pairs) > count:
+        identity = f"{identity} {count}"
+        remarks = (f"{corpus.name}: only the first {count:,} {corpus.unit}s are used",)
+    return Corpus(corpus.name, identity, lambda: iter(pairs[:count]), remarks=remarks, text_only=corpus.text_only)
 
 
 Item = TypeVar("Item")

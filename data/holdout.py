@@ -89,7 +89,7 @@ class _Split:
 
 def _side(corpus: Corpus) -> int:
     """The side by which rows are told apart: the sources; of texts alone, which have none, the texts."""
-    return 0 if corpus.unit == "pair" else 1
+    return 1 if corpus.text_only else 0
 
 
 def _split(corpus: Corpus, seed: int) -> _Split:

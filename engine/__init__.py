@@ -21,7 +21,8 @@
     device                      where is computed
     spelling                    terms and placeholders as pieces that must be written
     file_guard                  no command writes a file that it reads
-    explain/, export/, improve/ wings, imported by their commands alone (attention_maps, exportable are not)
+    explain/, export/, improve/, serve/   wings, imported by their commands alone (attention_maps, exportable are not)
+    browser/                    the model in JavaScript, which the pages of two wings share
 
 Importing this package loads no torch; the names below do when they are first used.
 """

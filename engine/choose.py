@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..configs import RunConfig, load_config, merge, parse_config
-from ..configs.loader import parse_assignment
+from ..configs.loader import Tree, parse_assignment
 from ..data.config import DataConfig
 from ..data.corpus import Corpus, open_corpus
 from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
+from ..system.reporter import say_nothing
+from .file_guard import guard_training
 from .runs.directory import RUNS, RunDirectory, refuse_two_tokenizers
 from .training.plan import PLAN_STEP, SHORT, can_wait_for_length
 
@@ -36,7 +38,6 @@ _NO_DATA: dict[str, Any] = {key: [] for key in (*_DATA_KEYS, "replay", "replay_s
     "replay_tgt_column": None,
 }
 
-Section = dict[str, Any]
 Say = Callable[[str], None]
 
 
@@ -45,11 +46,11 @@ def training_settings(
     config: str | None,
     run: Path | None,
     init_from: Path | None,
-    data: Section,
-    training: Section,
+    data: Tree,
+    training: Tree,
     assignments: list[str],
     tokenizer: Path | None = None,
-    say: Say = lambda text: None,
+    say: Say = say_nothing,
 ) -> RunConfig:
     """The settings of a start. Its layers are merged, lowest first, and parsed once.
 
@@ -74,12 +75,31 @@ def training_settings(
         data |= _replayed(data["replay"])
     if init_from is not None and config is None and not own_data and not begun:
         raise UsageError("--init-from needs something to train on: give --src and --tgt, --data or --text")
-    flags: Section = {"data": data, "training": {key: value for key, value in training.items() if value is not None}}
+    flags: Tree = {"data": data, "training": {key: value for key, value in training.items() if value is not None}}
     for assignment in assignments:
         flags = merge(flags, parse_assignment(assignment))
     source = None if init_from is None else _settings_of(init_from)
 
-    base, corpus = _base(config, run, flags["data"] if data else None, source, say)
+    tree, choices = _layers(config, run, flags, source, named=bool(data), own_data=own_data, say=say)
+    settings = parse_config(merge(tree, flags))
+    own = load_config(config, presets=False).get("training", {}) if config is not None else {}
+    if "warmup_steps" not in {**own, **flags["training"]}:
+        settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
+    _say_choices(choices, settings, tokenizer, say)
+    return settings
+
+
+def _layers(
+    config: str | None, run: Path | None, flags: Tree, source: Tree | None, *, named: bool, own_data: bool, say: Say
+) -> tuple[Tree, "list[Choice]"]:
+    """All that lies below the flags, merged; and what the recipe has chosen of it.
+
+    Args:
+        source: The settings of the run to start from.
+        named: Whether flags name data at all.
+        own_data: Whether they name what is trained on.
+    """
+    base, corpus = _base(config, run, flags["data"] if named else None, source, say)
     choices: list[Choice] = []
     if corpus is not None:
         from ..configs.recipe import recipe
@@ -92,22 +112,20 @@ def training_settings(
     if source is not None:  # its model and vocabulary; dropout is left out: the new training decides it
         sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
         tree = merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
-    tree = merge(tree, _one_length(tree.get("training", {}), flags["training"]))
-    settings = parse_config(merge(tree, flags))
+    return merge(tree, _one_length(tree.get("training", {}), flags["training"])), choices
 
-    own = load_config(config, presets=False).get("training", {}) if config is not None else {}
-    if "warmup_steps" not in {**own, **flags["training"]}:
-        settings = _with_fitting_warmup(settings, run or default_run(config, settings.data), say)
+
+def _say_choices(choices: "list[Choice]", settings: RunConfig, tokenizer: Path | None, say: Say) -> None:
+    """Says why, of each choice of the recipe that nothing has overruled."""
     for choice in choices:
         overruled = getattr(getattr(settings, choice.section), choice.key) != choice.value
         if not overruled and not (tokenizer is not None and choice.section == "tokenizer"):
             say(f"  {choice.reason}")
-    return settings
 
 
 def _base(
-    config: str | None, run: Path | None, data: Section | None, source: Section | None, say: Say
-) -> tuple[Section, Corpus | None]:
+    config: str | None, run: Path | None, data: Tree | None, source: Tree | None, say: Say
+) -> tuple[Tree, Corpus | None]:
     """The lowest layer: the first rule that applies gives it. The corpus comes with it where the recipe is to follow.
 
     `data` are the flags that name data; `source` the settings of the run to start from.
@@ -149,14 +167,14 @@ def _base(
     return load_config(name), corpus if name == BY_RECIPE else None
 
 
-def _settings_of(init_from: Path) -> Section:
+def _settings_of(init_from: Path) -> Tree:
     run = RunDirectory(init_from)
     if not run.has_begun:
         raise ModelError(f"{init_from} is not a run: it has no config.yaml")
     return run.settings()
 
 
-def _one_length(training: Section, flags: Section) -> Section:
+def _one_length(training: Tree, flags: Tree) -> Tree:
     """Removes the length of the layers below where the flags give another one.
 
     A time or a patience takes the place of a number of steps, and a number of steps that of a time.
@@ -184,9 +202,9 @@ def _with_fitting_warmup(settings: RunConfig, run: Path, say: Say) -> RunConfig:
     return replace(settings, training=replace(training, warmup_steps=warmup))
 
 
-def _replayed(specs: list[str]) -> Section:
+def _replayed(specs: list[str]) -> Tree:
     """The settings that `--replay` gives. A run stands for the data that it was trained on, with their columns."""
-    found: Section = {"replay": [], "replay_src": [], "replay_tgt": []}
+    found: Tree = {"replay": [], "replay_src": [], "replay_tgt": []}
     default = DataConfig()
     columns: set[tuple[str, str] | None] = set()  # None: as in the new data
     for spec in specs:
@@ -209,6 +227,21 @@ def _replayed(specs: list[str]) -> Section:
     if columns and (named := columns.pop()):
         found["replay_src_column"], found["replay_tgt_column"] = named
     return found
+
+
+def directory_of_start(
+    settings: RunConfig, *, config: str | None, run: Path | None, tokenizer: Path | None, init_from: Path | None
+) -> RunDirectory:
+    """The run directory of a start. Refuses, before anything heavy is loaded, what cannot be trained in it.
+
+    Raises:
+        UsageError: The run holds other settings, would overwrite what it reads, or start from itself.
+    """
+    directory = RunDirectory(run or default_run(config, settings.data))
+    directory.starting_tokenizer(tokenizer, init_from)
+    guard_training(directory.path, settings.data, config=config, tokenizer=tokenizer, init_from=init_from)
+    directory.refuse_other(settings)
+    return directory
 
 
 def default_run(config: str | None, data: DataConfig) -> Path:

@@ -11,7 +11,6 @@ from ..data.glossary import Glossary
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .evaluation.reading import read_test_set
-from .file_guard import guard_training
 from .runs.find import find_run
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def train(
     """
     started = time.monotonic()
     from ..system.interrupts import Interrupts
-    from .choose import default_run, training_settings
-    from .runs.directory import RunDirectory
+    from .choose import directory_of_start, training_settings
     from .training.train import train as train_run
 
     given_tokenizer, source = _path(tokenizer), _path(init_from)
@@ -85,8 +83,9 @@ def train(
         tokenizer=given_tokenizer,
         say=reporter.say,
     )
-    directory = RunDirectory(_path(run) or default_run(config, configuration.data))
-    guard_training(directory.path, configuration.data, config=config, tokenizer=given_tokenizer, init_from=source)
+    directory = directory_of_start(
+        configuration, config=config, run=_path(run), tokenizer=given_tokenizer, init_from=source
+    )
     with Interrupts() as interrupts:
         result = train_run(
             configuration,

@@ -1,5 +1,6 @@
 """What a run directory holds, for `tfm info`."""
 
+from pathlib import Path
 from typing import Any
 
 from ..seq2seq.model.config import unknown
@@ -22,7 +23,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     if not sound:
         reasons = "; ".join(reason for reason in checkpoints.values() if reason)
         raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
-    best, last = best_checkpoint(sound), sound[-1]
+    last = sound[-1]
     description, state = read_description(last), read_state(last)
     trained = next((one for one in map(read_state, reversed(sound)) if not improved_with(one)), state)
     progress = Progress(**trained["progress"])
@@ -34,7 +35,6 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         found = verdict(run, run.configuration(), description.purpose, progress, trained.get("max_steps"))
     if improved_with(state):
         found.append(f"tfm improve has made it better since: step {checkpoint_step(last)}, which translates")
-    metrics = {record["step"]: metric_of(record) for record in validations(run.metrics.records())}
     kinds, translates = ", ".join(sorted(tokenizer.carried)) or "none", description.purpose == "translator"
     sizes = {
         "src_vocab_size": description.src_vocab_size,
@@ -60,20 +60,28 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             "stopped_early": progress.stopped_early,
         },
         "computed": describe_setup(run, state.get("environment", {})),
-        "checkpoints": [
-            {
-                "step": checkpoint_step(path),
-                "score": None if reason else read_state(path).get("score"),
-                "metric": metrics.get(checkpoint_step(path)),
-                "best": path == best,
-                "last": path == last,
-                "damage": reason,
-            }
-            for path, reason in checkpoints.items()
-        ],
+        "checkpoints": _checkpoint_lines(run, checkpoints, best_checkpoint(sound), last),
         "verdict": found,
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
+
+
+def _checkpoint_lines(
+    run: RunDirectory, checkpoints: dict[Path, str], best: Path | None, last: Path
+) -> list[dict[str, Any]]:
+    """Each checkpoint, with its score and what it is; `checkpoints` says what is wrong with each."""
+    metrics = {record["step"]: metric_of(record) for record in validations(run.metrics.records())}
+    return [
+        {
+            "step": checkpoint_step(path),
+            "score": None if reason else read_state(path).get("score"),
+            "metric": metrics.get(checkpoint_step(path)),
+            "best": path == best,
+            "last": path == last,
+            "damage": reason,
+        }
+        for path, reason in checkpoints.items()
+    ]
 
 
 def _counted(purpose: Purpose) -> str:

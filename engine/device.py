@@ -83,7 +83,7 @@ def physical_memory() -> int | None:
         return memory
 
 
-def peak_memory(processes: int = 1) -> int | None:
+def peak_memory(processes: int) -> int | None:
     """Bytes of memory that this process and those that it has started have needed; None where no system tells.
 
     Of several `processes` that train alike, what they share is counted once on Linux, and elsewhere in each.
@@ -156,7 +156,9 @@ def in_batches(
     items: Sequence[Item],
     batches: Sequence[Sequence[int]],
 ) -> list[Result]:
-    """Applies a function to items, batch by batch, see `on_device`; a batch that memory is too small for, in halves.
+    """Applies a function to items, batch by batch: on a CPU one on each core, elsewhere one after the other.
+
+    A batch that memory is too small for is computed in halves.
 
     Args:
         function: Takes items and a check, see `on_all_cores`; gives a result for each item, in order.
@@ -167,21 +169,12 @@ def in_batches(
         return in_halves(lambda rows: function([items[row] for row in rows], check), batch)
 
     found: dict[int, Result] = {}
-    for batch, results in zip(batches, on_device(device, work, batches), strict=True):
+    # On a GPU several threads would only get in each other's way, on MPS fatally.
+    on_cpu = device.type == "cpu"
+    each = on_all_cores(work, batches) if on_cpu else [work(batch, lambda: None) for batch in batches]
+    for batch, results in zip(batches, each, strict=True):
         found.update(zip(batch, results, strict=True))
     return [found[row] for row in range(len(items))]
-
-
-def on_device(
-    device: torch.device, function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item]
-) -> list[Result]:
-    """Applies a function to each item: on a CPU on all cores, see `on_all_cores`, elsewhere one after the other.
-
-    A GPU computes one batch after the other; several threads would only get in each other's way, on MPS fatally.
-    """
-    if device.type == "cpu":
-        return on_all_cores(function, items)
-    return [function(item, lambda: None) for item in items]
 
 
 def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item]) -> list[Result]:

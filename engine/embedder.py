@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,10 @@ from ..seq2seq.model.encoder_decoder import Transformer
 from ..seq2seq.model.encoder_only import EncoderOnly
 from ..seq2seq.model.masks import pad
 from ..system.errors import UsageError
+from ..system.reporter import say_nothing
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
-from .runs.load import FromRun, TrainedRun, say_nothing
+from .runs.load import FromRun, TrainedRun
 
 Vectors = npt.NDArray[np.float32]
 
@@ -63,7 +64,8 @@ class PieceEmbedder(FromRun):
         """Pieces of a text that are read at most; eos takes one place."""
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "PieceEmbedder":
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """See `FromRun.of`."""
         if not isinstance(loaded.model, Transformer | EncoderOnly):
             raise UsageError(
                 f"{loaded.checkpoint}: a model that is {loaded.model.config.architecture} has no encoder; vectors of"

@@ -110,10 +110,9 @@ def _of_data_of_run(path: Path) -> Iterator[Place]:
 
 
 def _only_run() -> Path | None:
-    from .runs.find import list_runs
+    from .runs.find import only_run
 
-    runs = list_runs()
-    return runs[0] if len(runs) == 1 else None
+    return only_run()
 
 
 def file_places(path: Path) -> list[Place]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from ..seq2seq.decoding.sampling import Sample
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.decoder_only import DecoderOnly
 from ..system.errors import UsageError
+from ..system.reporter import say_nothing
 from .device import in_batches
 from .runs.checkpoint import Purpose
 from .runs.load import FromRun, TrainedRun
@@ -62,7 +63,8 @@ class Generator(FromRun):
         self._model = FastDecoderOnly(model, tokenizer.tgt.forbidden_ids())
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Generator":
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """See `FromRun.of`."""
         del warn  # nothing is cut
         assert isinstance(loaded.model, DecoderOnly)
         return cls(loaded.model, loaded.tokenizer)
@@ -141,7 +143,9 @@ class Generator(FromRun):
             check()
             return self._model(last, position, state)
 
-        return search(step, self._model.begin(len(prefixes)), task)
+        return search(
+            step, self._model.encode(torch.empty((len(prefixes), 0), dtype=torch.long, device=self.device)), task
+        )
 
     def _detokenized(self, hypothesis: Hypothesis, limit: int) -> Generation:
         vocabulary = self.tokenizer.tgt

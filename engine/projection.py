@@ -30,7 +30,7 @@ FOLDS = 10
 _RIDGE = 1.0
 """Keeps the weights small where two signs say nearly the same; of signs with a variance of 1."""
 _NARROWEST = 0.25
-"""An interval is at least so many times as wide as on average: beyond what was seen, the width may come to nothing."""
+"""An interval has at least this share of the average width: beyond what was seen, the width may come to nothing."""
 _LARGEST = 1e6
 """No number of a calibration is larger."""
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -55,12 +55,12 @@ class Calibration:
     Attributes:
         model: A hash of the checkpoint that translated; of another one it says nothing.
         beam_size, length_penalty, no_repeat_ngram_size: Of the search that found the translations.
-        pairs: So many it was fitted to.
+        pairs: The number of those that it was fitted to.
         signs: Their names.
         centre, scale: Mean and standard deviation of each sign.
         weights: What chrF gains by a standard deviation more of each sign; `mean` is that of chrF.
         spread_weights, spread: The same of the distance from the projection.
-        below, above: The interval reaches so many spreads below and above the projection.
+        below, above: How many spreads the interval reaches below and above the projection.
     """
 
     model: str
@@ -93,7 +93,7 @@ class Calibration:
 
 
 def _within(value: float, below: float, above: float) -> Projection:
-    """A projection that reaches so far below and above its value; a chrF is from 0 to 100."""
+    """A value, and the interval that reaches `below` and `above` it; a chrF is from 0 to 100."""
     found = (value, value - below, value + above)
     return Projection(*(round(min(max(float(one), 0.0), 100.0), 1) for one in found))
 
@@ -156,7 +156,7 @@ def bound(distances: Array, share: float) -> float:
 
 
 def _bounds(distances: Array) -> tuple[float, float]:
-    """So many spreads an interval reaches below and above its projection: as much is beyond on either side."""
+    """How many spreads an interval reaches below and above its projection: as much is beyond on either side."""
     share = (1 + LEVEL) / 2
     return bound(-distances, share), bound(distances, share)
 
@@ -167,7 +167,7 @@ def refuse_few(count: int) -> None:
         raise DataError(f"--calibrate needs at least {FEWEST} translations with references, and here are {count}")
 
 
-def fit(
+def fit_calibration(
     translations: Sequence[Translation], chrf: Sequence[float], search: Greedy | Beam, checkpoint: Path
 ) -> tuple[Calibration, list[Projection | None]]:
     """Fits the chrF of a checkpoint's translations to their signs. What was not searched for does not count.
@@ -208,7 +208,7 @@ def fit(
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ProjectionFit:
     """How projections go with the chrF that came out.
 
     Attributes:
@@ -230,14 +230,14 @@ class Agreement:
         )
 
 
-def agreement(projections: Sequence[Projection | None], chrf: Sequence[float]) -> Agreement | None:
+def agreement(projections: Sequence[Projection | None], chrf: Sequence[float]) -> ProjectionFit | None:
     """Compares projections with chrF; None where there are none."""
     from .evaluation.scores import correlation  # who projects needs none of it
 
     known = [(one, value) for one, value in zip(projections, chrf, strict=True) if one is not None]
     if not known:
         return None
-    return Agreement(
+    return ProjectionFit(
         sentences=len(known),
         correlation=correlation([one.value for one, _ in known], [value for _, value in known]),
         covered=sum(one.low <= value <= one.high for one, value in known) / len(known),
@@ -254,12 +254,12 @@ def identity_of(checkpoint: Path) -> str:
     return sha256_bytes(read_plain(checkpoint / "manifest.json", MAX_JSON_BYTES))
 
 
-def keep(calibration: Calibration, path: Path) -> None:
+def write_calibration(calibration: Calibration, path: Path) -> None:
     """Writes a calibration into a run, in the place of an earlier one."""
     replace_json(path, sealed(asdict(calibration)))
 
 
-def read(path: Path, checkpoint: Path) -> Calibration | None:
+def read_calibration(path: Path, checkpoint: Path) -> Calibration | None:
     """The calibration of a checkpoint; None if the file is of another checkpoint, or of an earlier tfm's signs.
 
     Raises:

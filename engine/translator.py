@@ -24,10 +24,11 @@ from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
 from ..system.errors import DataError, ModelError, UsageError, check_type
+from ..system.reporter import say_nothing
 from .device import by_length, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
-from .runs.load import FromRun, TrainedRun, say_nothing
+from .runs.load import FromRun, TrainedRun
 from .searcher import ModelSearcher, Searcher
 from .translation import Job, Part, Translation, takes_search
 
@@ -112,10 +113,10 @@ class Translator(FromRun):
         else:
             found = super().load(run, checkpoint=checkpoint, device=device, warn=warn)
         if found.checkpoint is not None and directory.calibration.exists():
-            from .projection import read  # most runs have none
+            from .projection import read_calibration  # most runs have none
 
             try:
-                found.calibration = read(directory.calibration, found.checkpoint)
+                found.calibration = read_calibration(directory.calibration, found.checkpoint)
             except ModelError as error:  # no translation depends on it
                 warn(f"{error}; nothing is projected until it is made anew: tfm evaluate --calibrate")
         return found
@@ -134,7 +135,8 @@ class Translator(FromRun):
         return found
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> "Translator":
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """See `FromRun.of`."""
         model: Any = loaded.model
         description = loaded.description
         decoding, facts = description.decoding_config(), description.corpus_facts()
@@ -388,7 +390,7 @@ class Translator(FromRun):
 
 
 def loop_size(tokenizer: Tokenizer) -> int:
-    """So many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
+    """How many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
     return max(3, round(MIN_LETTERS / tokenizer.tgt.letters_per_piece))
 
 

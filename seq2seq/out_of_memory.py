@@ -26,7 +26,7 @@ _WORDS = (
     "can't start new thread",  # each needs room for its stack
 )
 _MUCH = 100_000_000
-"""Bytes. Where so many cannot be had, there is not enough memory for anything of ours."""
+"""Bytes. Where this many cannot be had, there is not enough memory for anything of ours."""
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

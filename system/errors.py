@@ -39,7 +39,7 @@ class DataError(TfmError):
 class MissingFile(DataError):
     """A file of text that is not there."""
 
-    def __init__(self, path: Path, hint: str = "") -> None:
+    def __init__(self, path: Path, hint: str) -> None:
         super().__init__(f"cannot read {path}: no such file{hint}")
         self.path = path
 

@@ -107,11 +107,6 @@ class Child:
         assert self._process.stdout is not None
         return self._process.stdout
 
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._process.pid
-
     def kill(self) -> None:
         """Kills it, if it has not ended by itself."""
         self._process.kill()

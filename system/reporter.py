@@ -7,11 +7,15 @@ import time
 from typing import IO, Any, Protocol
 
 
+def say_nothing(text: str) -> None:
+    """Hears a sentence and keeps it. Unlike a lambda it can be pickled, and a translator with it."""
+
+
 class Progressing(Protocol):
     """A long piece of work under way: a progress bar, or nothing."""
 
     def update(self, done: int, note: str = "", total: int | None = None) -> None:
-        """So much is done, counted from the start; `note` says how it goes; `total` when it has become known."""
+        """`done` is counted from the start; `note` says how it goes; `total` is given when it has become known."""
 
     def close(self) -> None:
         """The work is over."""
@@ -56,7 +60,7 @@ class Quiet:
         return self
 
     def update(self, done: int, note: str = "", total: int | None = None) -> None:
-        """So much is done."""
+        """Takes how much is done."""
 
     def close(self) -> None:
         """The work is over."""
@@ -105,7 +109,7 @@ class Bar:
             self._tqdm = tqdm(total=total, desc=description, unit=unit, initial=done, file=sys.stderr, leave=False)
 
     def update(self, done: int, note: str = "", total: int | None = None) -> None:
-        """So much is done, counted from the start."""
+        """Shows how much is done, counted from the start."""
         self._total = total or self._total
         if self._tqdm is not None:
             self._tqdm.total = self._total

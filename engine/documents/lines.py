@@ -70,7 +70,7 @@ def broken(text: str, width: int, taken: int = 0, rules: Rules = "today") -> lis
 
     Args:
         width: Columns of a line, in which spaces at its end count.
-        taken: So many columns of the first line are not free.
+        taken: Columns of the first line that are not free.
     """
     lines = [""]
     for start, end in pairwise([0, *(match.start() for match in _BREAKS[rules].finditer(text)), len(text)]):

@@ -6,24 +6,25 @@ model was trained: they take it as it is on disk.
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
 from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
-from ...seq2seq.decoding.fast import FastTransformer, arrange, begin
+from ...seq2seq.decoding.fast import FastTransformer, arrange
 from ...seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import Hypothesis, Task
 from ...seq2seq.model.attention import MultiHeadAttention, attention_maps
 from ...seq2seq.model.decoder_only import DecoderOnly
+from ...seq2seq.model.embedding import Embedding
 from ...seq2seq.model.encoder_decoder import Transformer
 from ...seq2seq.model.encoder_only import EncoderOnly
 from ...seq2seq.model.masks import pad
@@ -72,24 +73,38 @@ def check_model(model: Any, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> Iter
     which is enough for all checks but the last.
     """
     ids = _encoded(model, tokenizer, pairs or _made_up(tokenizer))
-    encodes = isinstance(model, EncoderOnly)
-    rows = training_rows([(src or tgt, tgt) for src, tgt in ids] if encodes else ids)  # it reads a text of either side
-    batch = Batch.of(rows, device=_device(model))
+    others = _exchanged(ids if pairs else [])
     yield _round_trip(tokenizer, [text for pair in pairs for text in pair])
-    if encodes:
-        yield _padding_of_texts(model, [src or tgt for src, tgt in ids])
+    if isinstance(model, EncoderOnly):
+        yield from _checks_of_encoder(model, [src or tgt for src, tgt in ids])  # it reads a text of either side
+        yield _NO_PAIRS if others is None else _tells_pairs(model, *others)
     else:
-        yield _causality(model, batch)
-        yield _padding(model, rows, batch)
-        fast = arrange(model, tokenizer.tgt.forbidden_ids())
-        yield _cached(model, fast, batch)
-        yield _search(model, fast, tokenizer, batch)
-    yield _softmax_rows(model, batch)
+        yield from _checks_of_writer(model, tokenizer, training_rows(ids))
+        yield _NO_PAIRS if others is None else _uses_source(model, *others)
+
+
+def _checks_of_encoder(model: EncoderOnly, texts: list[list[int]]) -> Iterator[Check]:
+    texts = [text for text in texts if text]
+    src = _sources(model, texts)
+    yield _padding_of_texts(model, texts)
+    yield _softmax_rows(model, lambda: model(src))
+    blind = copy.deepcopy(model)
+    yield _permutation(blind, blind.embedding, blind.hidden_states, src)
+
+
+def _checks_of_writer(model: Transformer | DecoderOnly, tokenizer: Tokenizer, rows: list[Row]) -> Iterator[Check]:
+    batch = Batch.of(rows, device=_device(model))
+    yield _causality(model, batch)
+    yield _padding(model, rows, batch)
+    fast = arrange(model, tokenizer.tgt.forbidden_ids())
+    yield _cached(model, fast, batch)
+    yield _search(model, fast, tokenizer, batch)
+    yield _softmax_rows(model, lambda: model(batch.src, batch.tgt_in))
     if isinstance(model, DecoderOnly):
         yield Check("order", "not checked: a causal stack knows the order of its tokens without positions", None, None)
     else:
-        yield _permutation(model, batch)
-    yield _uses_source(model, ids if pairs else [])
+        blind = copy.deepcopy(model)
+        yield _permutation(blind, blind.src_embedding, blind.encode, batch.src)
 
 
 def _made_up(tokenizer: Tokenizer) -> list[Pair]:
@@ -162,19 +177,18 @@ def _padding(model: Transformer | DecoderOnly, rows: list[Row], batch: Batch) ->
 
 def _padding_of_texts(model: EncoderOnly, texts: list[list[int]]) -> Check:
     """Each text alone, and filled up among longer ones."""
-    texts = [text for text in texts if text]
     together = model.embed(_sources(model, texts))
     value = max(_difference(model.embed(_sources(model, [t]))[0], together[row]) for row, t in enumerate(texts))
     return _within("padding", "padding changes vectors by", value)
 
 
-def _sources(model: Any, texts: list[list[int]]) -> Tensor:
+def _sources(model: Any, texts: Sequence[list[int]]) -> Tensor:
     return pad([[*ids, EOS_ID] for ids in texts]).to(_device(model))
 
 
 def _cached(model: Transformer | DecoderOnly, fast: FastTransformer | FastDecoderOnly, batch: Batch) -> Check:
     """Token after token with the keys and values of the earlier ones kept, and all at once without."""
-    plain, state = model(batch.src, batch.tgt_in), begin(fast, batch.src)
+    plain, state = model(batch.src, batch.tgt_in), fast.encode(batch.src)
     value = 0.0
     for position in range(batch.tgt_in.size(1)):
         step = fast(batch.tgt_in[:, position], position, state)
@@ -190,7 +204,7 @@ def _search(
     size = batch.src.size(0)
     length = min(LONGEST_OUTPUT, model.config.max_seq_len)
     task = Task(max_lengths=[length] * size, bos_id=BOS_ID, eos_id=EOS_ID, device=_device(model))
-    found = [hypotheses[0] for hypotheses in Greedy()(fast, begin(fast, batch.src), task)]
+    found = [hypotheses[0] for hypotheses in Greedy()(fast, fast.encode(batch.src), task)]
     forbidden = tokenizer.tgt.forbidden_ids()
     value = max(
         abs(one.log_prob - _log_prob(model, batch.src[row : row + 1], one, forbidden)) / (len(one.ids) + 1)
@@ -210,51 +224,57 @@ def _log_prob(model: Any, src: Tensor, found: Hypothesis, forbidden: list[int]) 
     return -F.cross_entropy(logits[0], batch.tgt_out[0], reduction="sum").item()
 
 
-def _softmax_rows(model: Any, batch: Batch) -> Check:
+def _softmax_rows(model: Any, run: Callable[[], Tensor]) -> Check:
     """Every row of every head's attention sums to 1."""
     with attention_maps(model) as maps:
-        _run(model, batch)
+        run()
     rows = torch.cat([(weights.sum(dim=-1) - 1).abs().flatten() for calls in maps.values() for weights in calls])
     value = rows.max().item()
     words = f"{rows.numel():,} rows of attention of {sum(map(len, maps.values()))} layers sum to 1 but for"
     return _within("softmax", words, value if math.isfinite(value) else math.inf)
 
 
-def _run(model: Any, batch: Batch) -> Tensor:
-    return model(batch.src) if isinstance(model, EncoderOnly) else model(batch.src, batch.tgt_in)
+def _permutation(blind: nn.Module, embedding: Embedding, encode: Callable[[Tensor], Tensor], src: Tensor) -> Check:
+    """Without positions an encoder does not know the order of its tokens: its vectors come in the order of these.
 
-
-def _permutation(model: Transformer | EncoderOnly, batch: Batch) -> Check:
-    """Without positions an encoder does not know the order of its tokens: its vectors come in the order of these."""
-    blind = copy.deepcopy(model)
-    embedding = blind.embedding if isinstance(blind, EncoderOnly) else blind.src_embedding
+    The positions of the model, a copy, are taken away.
+    """
     embedding.positions = None
     for module in blind.modules():
         if isinstance(module, MultiHeadAttention):
             module.rotary = None
-    encode = blind.hidden_states if isinstance(blind, EncoderOnly) else blind.encode
-    order = torch.arange(batch.src.size(1) - 1, -1, -1, device=batch.src.device)
-    real = (batch.src != PAD_ID)[:, order]
-    value = _difference(encode(batch.src)[:, order][real], encode(batch.src[:, order])[real])
+    order = torch.arange(src.size(1) - 1, -1, -1, device=src.device)
+    real = (src != PAD_ID)[:, order]
+    value = _difference(encode(src)[:, order][real], encode(src[:, order])[real])
     return _within("order", "without positions another order of the source changes its vectors by", value)
 
 
-def _uses_source(model: Any, ids: list[tuple[list[int], list[int]]]) -> Check:
+_NO_PAIRS = Check("source", "not checked: there are no pairs of texts", None, None)
+Texts = Sequence[list[int]]
+
+
+def _exchanged(ids: list[tuple[list[int], list[int]]]) -> tuple[Texts, Texts, Texts] | None:
+    """Sources, targets, and sources that belong to other targets; None where there are no two pairs."""
+    whole = [(src, tgt) for src, tgt in ids if src and tgt]
+    if len(whole) < 2:
+        return None
+    sources, targets = zip(*whole, strict=True)
+    return sources, targets, [*sources[1:], sources[0]]
+
+
+def _tells_pairs(model: EncoderOnly, sources: Texts, targets: Texts, others: Texts) -> Check:
+    """Sources are more similar to their own targets than to others."""
+    src, tgt, other = (model.embed(_sources(model, texts)) for texts in (sources, targets, others))
+    own, shuffled = ((vectors * tgt).sum(dim=1).mean().item() for vectors in (src, other))
+    words = f"the similarity of translations is {own:.2f}, of other pairs {shuffled:.2f}"
+    return Check("source", words, own - shuffled, own - shuffled > SHUFFLED)
+
+
+def _uses_source(model: Transformer | DecoderOnly, sources: Texts, targets: Texts, others: Texts) -> Check:
     """Targets fit their own sources better than those of other targets."""
-    name = "source"
-    ids = [(src, tgt) for src, tgt in ids if src and tgt]
-    if len(ids) < 2:
-        return Check(name, "not checked: there are no pairs of texts", None, None)
-    sources, targets = zip(*ids, strict=True)
-    others = [*sources[1:], sources[0]]
-    if isinstance(model, EncoderOnly):
-        src, tgt, other = (model.embed(_sources(model, list(texts))) for texts in (sources, targets, others))
-        own, shuffled = ((vectors * tgt).sum(dim=1).mean().item() for vectors in (src, other))
-        words = f"the similarity of translations is {own:.2f}, of other pairs {shuffled:.2f}"
-        return Check(name, words, own - shuffled, own - shuffled > SHUFFLED)
     own, shuffled = (
         evaluate_loss(model, [Batch.of(training_rows(zip(texts, targets, strict=True)), device=_device(model))]).loss
         for texts in (sources, others)
     )
     words = f"the loss is {own:.2f}, with sources of other targets {shuffled:.2f}"
-    return Check(name, words, shuffled - own, shuffled - own > SHUFFLED)
+    return Check("source", words, shuffled - own, shuffled - own > SHUFFLED)

@@ -17,9 +17,10 @@ from ...data.placeholders import KINDS, placeholders
 from ...data.scripts import UNSPACED, sentences
 
 MUCH_SHORTER, MUCH_LONGER = 0.5, 2.0
-"""An output omits or invents something if it has less, or more, than so many times the letters of its reference ..."""
+"""An output omits something if it has fewer than the first times the letters of its reference, and invents something if
+it has more than the second times as many."""
 FEW_LETTERS = 5
-"""... by more than so many letters."""
+"""It does neither if it has at most this many letters fewer or more than its reference."""
 _WORD = regex.compile(rf"(?:(?!{UNSPACED})\p{{L}}(?:(?!{UNSPACED})[\p{{L}}\p{{M}}\p{{N}}'’-])*)")
 _LETTER = regex.compile(r"[\p{L}\p{N}]")
 _NAME = regex.compile(r"(?=.*\p{Lu})..+")

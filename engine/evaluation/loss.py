@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...data.tokenizer import UNK_ID
+from ...seq2seq.model.masks import PAD_ID
 from ...seq2seq.out_of_memory import in_halves
 from ...seq2seq.training.batch import Batch
 from ..translator import Translator
@@ -50,7 +51,7 @@ def pair_log_probs(model: Any, batch: Batch) -> Tensor:
     The model predicts the next token, and is in evaluation mode.
     """
     logits = model(batch.src, batch.tgt_in).float()  # (B, T, V)
-    losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_out, ignore_index=model.pad_id, reduction="none")
+    losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_out, ignore_index=PAD_ID, reduction="none")
     return -losses.sum(dim=1)
 
 
@@ -68,7 +69,7 @@ def _summed_loss(model: Any, batch: Batch, rows: Sequence[int]) -> float:
     """Cross-entropy of consecutive rows of a batch, summed over their tokens."""
     part = batch.rows(slice(rows[0], rows[-1] + 1))
     logits, targets = model(part.src, part.tgt_in).float(), part.tgt_out.flatten()
-    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=model.pad_id, reduction="sum").item()
+    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=PAD_ID, reduction="sum").item()
 
 
 @dataclass(frozen=True)

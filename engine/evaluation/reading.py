@@ -123,7 +123,7 @@ def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -
 
 
 CALIBRATED_WITH = 1_000
-"""At most so many pairs of a validation set: more make no interval better that one would notice."""
+"""Pairs of a validation set at most: with more, no interval gets better that one would notice."""
 
 
 def _dev_set(run: RunDirectory) -> TestSet:

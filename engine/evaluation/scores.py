@@ -165,7 +165,7 @@ MIN_GROUP = 10
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """Sentences with sources of at least and at most so many words, or characters, as `unit` says."""
+    """Sentences whose sources have from `least` to `most` words, or characters, as `unit` says."""
 
     least: int
     most: int | None
@@ -187,7 +187,9 @@ def sentence_chrf(outputs: Sequence[str], references: Sequence[Sequence[str]]) -
     return [metric.sentence_score(output, refs).score for output, refs in pairs]
 
 
-def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[LengthGroup]:
+def scores_by_length(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[LengthGroup]:
     """Scores of the sentences in groups of similar source length; groups too small for a score are left out."""
     sources = list(map(clean, sources))
     spaces = sum(text.count(" ") for text in sources)

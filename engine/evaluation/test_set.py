@@ -8,12 +8,13 @@ from ...data.formats.format import same_language
 from ...data.glossary import Glossary
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ...system.errors import UsageError
-from ..projection import Agreement, Projection, agreement, fit, keep, refuse_few
+from ...system.reporter import say_nothing
+from ..projection import Projection, ProjectionFit, agreement, fit_calibration, refuse_few, write_calibration
 from ..runs.directory import RunDirectory
 from ..translator import Translation, Translator
 from .faithfulness import Faithfulness, Kept, faithfulness
 from .loss import BothWays, ForcedScore, force, force_both_ways, set_loss
-from .scores import LengthGroup, Score, by_length, correlation, score, sentence_chrf
+from .scores import LengthGroup, Score, correlation, score, scores_by_length, sentence_chrf
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class TestResult:
         return correlation(self.confidences, self.chrf)
 
     @property
-    def agreement(self) -> Agreement | None:
+    def agreement(self) -> ProjectionFit | None:
         """How the projections go with chrF; None where there are none."""
         return agreement(self.projections, self.chrf)
 
@@ -84,7 +85,7 @@ def evaluate_set(
     calibrate: bool = False,
     opposite: Path | None = None,
     device: str = "auto",
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = say_nothing,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
     """Translates a test set, of which each source has one or more references, and scores it.
@@ -108,10 +109,11 @@ def evaluate_set(
     outputs = [translation.text for translation in found]
     chrf, projections = sentence_chrf(outputs, references), [one.projected for one in found]
     if calibrate:
-        calibration, projections = fit(found, chrf, search, translator.checkpoint)
-        keep(calibration, RunDirectory(run).calibration)
-    forced = force(translator, sources, [refs[0] for refs in references])
-    loss, first = set_loss(forced), [refs[0] for refs in references]
+        calibration, projections = fit_calibration(found, chrf, search, translator.checkpoint)
+        write_calibration(calibration, RunDirectory(run).calibration)
+    first = [refs[0] for refs in references]
+    forced = force(translator, sources, first)
+    loss = set_loss(forced)
     return TestResult(
         checkpoint=translator.checkpoint,
         beam_size=search.rows,
@@ -139,7 +141,7 @@ def evaluate_set(
         chrf=chrf,
         projections=projections,
         both_ways=None if back is None else force_both_ways(translator, back, sources, outputs, first),
-        groups=by_length(sources, outputs, references),
+        groups=scores_by_length(sources, outputs, references),
         terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
     )
 

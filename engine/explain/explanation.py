@@ -14,7 +14,7 @@ from ...data.placeholders import Masked
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...data.usual_form import in_usual_form
 from ...seq2seq.decoding.beam import Beam, build_search
-from ...seq2seq.decoding.fast import arrange, begin
+from ...seq2seq.decoding.fast import arrange
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.sampling import Sample
 from ...seq2seq.decoding.search import Hypothesis, Task
@@ -104,7 +104,7 @@ class Explanation:
     sizes: Sizes
     axes: dict[str, list[Piece]]  # the pieces of `src`, `tgt` (what the decoder reads) or `seq`
     arrays: Arrays  # all results by name, see `trace`
-    stations: list[Station] = field(default_factory=list)
+    stations: list[Station]
     written: list[Piece] = field(default_factory=list)  # the output, step by step, `</s>` included
     output: Output | None = None  # the text that the run's own search has found
     search: str = ""  # the name of that search
@@ -282,7 +282,7 @@ class Subject:
     def greedy_text(self, task: Task) -> str:
         """The output of greedy search, by the model arranged for decoding."""
         fast = arrange(self.model, self.forbidden)
-        return self.reading.decode(Greedy()(fast, begin(fast, self.src), task)[0][0].ids)
+        return self.reading.decode(Greedy()(fast, fast.encode(self.src), task)[0][0].ids)
 
     def axes(self, ids: Sequence[int]) -> dict[str, list[Piece]]:
         """The pieces of each axis."""

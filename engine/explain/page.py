@@ -6,11 +6,10 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from ...system.errors import ModelError
 from ..browser.embedded import engine_parts, filled, model_text, page_file, why_no_page
 from ..runs.load import TrainedRun
+from ..runs.weights import count_parameters
 from .explanation import TEMPERATURES, Explanation
 from .questions import questions
 from .text import Focus
@@ -58,7 +57,7 @@ def live_page(found: Explanation, place: Focus, loaded: TrainedRun, live: bool |
     Raises:
         ModelError: A page cannot hold the model; says why.
     """
-    count = sum(parameter.numel() for parameter in loaded.model.parameters())
+    count = count_parameters(loaded.model)
     if live and (reasons := why_no_page(count, "float32")):
         raise ModelError(f"{found.run} cannot be in a live page: {'; '.join(reasons)}; leave --live out")
     if live or (live is None and 4 * count < MOST_BYTES):
@@ -90,15 +89,6 @@ def _packed(found: Explanation) -> tuple[dict[str, dict[str, Any]], bytes]:
             offset += array.numel()
         index[name] = {"offset": offsets[content], "shape": list(array.shape)}
     return index, b"".join(offsets)
-
-
-def unpacked(index: dict[str, dict[str, Any]], numbers: bytes) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """The arrays of a page."""
-    flat = np.frombuffer(numbers, dtype="<f4")
-    return {
-        name: flat[at["offset"] : at["offset"] + int(np.prod(at["shape"]))].reshape(at["shape"])
-        for name, at in index.items()
-    }
 
 
 def page_data(found: Explanation, *, live: bool) -> dict[str, Any]:

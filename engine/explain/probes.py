@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ...seq2seq.model.attention import MultiHeadAttention
-from .trace import attention_modules
+from ...seq2seq.model.attention import MultiHeadAttention, attention_modules
 
 
 @dataclass(frozen=True)

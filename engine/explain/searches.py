@@ -44,7 +44,7 @@ class Extension:
 class PlainState:
     """All tokens of every row; a `SearchState`."""
 
-    def __init__(self, device: torch.device | None = None) -> None:
+    def __init__(self, device: torch.device | None) -> None:
         self.ids = torch.empty(1, 0, dtype=torch.long, device=device)  # (R, T)
         self.moved: list[int] | None = None
         """The former number of each row, if rows were moved since the last step."""

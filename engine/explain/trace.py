@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...seq2seq.model.attention import AttentionCall, MultiHeadAttention, attention_scores, recording
+from ...seq2seq.model.attention import AttentionCall, attention_scores, recording
 from ...seq2seq.model.embedding import Embedding
 from ...seq2seq.model.feed_forward import FeedForward
 from ...seq2seq.model.layers import Residual
@@ -131,8 +131,3 @@ def encoder_output(arrays: Arrays, num_layers: int) -> Tensor:
     """The output (S, D) of an encoder: that of its last LayerNorm, if it has one."""
     last = arrays[f"encoder.layers.{num_layers - 1}.feed_forward_residual"]
     return arrays.get("encoder.norm", last)
-
-
-def attention_modules(model: nn.Module) -> dict[str, MultiHeadAttention]:
-    """The attentions of a model by name, in the order in which they compute."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}

@@ -66,7 +66,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExportAgreement:
     """How far run and export agree under one search.
 
     Attributes:
@@ -104,13 +104,13 @@ def searches(beam_size: int, alpha: float) -> list[Way]:
     return found
 
 
-def load_export(directory: Path, *, threads: int = 0) -> Any:
+def load_export(directory: Path) -> Any:
     """The `ctranslate2.Translator` of a directory, on the CPU.
 
     Raises:
         ValueError, RuntimeError: CTranslate2 cannot compute with its weights on this machine.
     """
-    return load_ctranslate2(directory, device="cpu", intra_threads=threads)
+    return load_ctranslate2(directory, device="cpu")
 
 
 def translate_pieces(
@@ -163,7 +163,7 @@ def _best(result: Any, limit: int, search: Way) -> Found:
 
 def compare(
     translator: Translator, export: Any, pairs: Sequence[Pair], *, on_done: Callable[[int], None] = lambda done: None
-) -> list[Agreement]:
+) -> list[ExportAgreement]:
     """Translates the same sentences with a run and its export.
 
     Args:
@@ -184,7 +184,7 @@ def compare(
             masked.append(mask)
             sources.append(pieces)
     limits = [decoding.max_decode_len(len(pieces), max_seq_len) for pieces in sources]
-    agreements: list[Agreement] = []
+    agreements: list[ExportAgreement] = []
     ours: dict[tuple[int, float], list[Translation]] = {}
     for number, search in enumerate(searches(decoding.beam_size, decoding.length_penalty)):
         key = search.beam_size, search.alpha
@@ -211,11 +211,11 @@ def _texts(translator: Translator, found: Sequence[Found], masked: Sequence[Mask
 
 def _agreement(
     search: Way, ours: Sequence[Translation], theirs: Sequence[Found], bleu: float, export_bleu: float
-) -> Agreement:
+) -> ExportAgreement:
     once = [(a, b) for a, b in zip(ours, theirs, strict=True) if not a.repaired]  # an export has one search
     compared = [(a, b) for a, b in once if b.ended or search.beam_size == 1]
     differences = [abs(a.log_prob - b.log_prob) for a, b in compared if b.ended]
-    return Agreement(
+    return ExportAgreement(
         search=search,
         equal=sum(a.tokens == b.tokens for a, b in compared),
         compared=len(compared),
@@ -226,7 +226,7 @@ def _agreement(
     )
 
 
-def table(agreements: Sequence[Agreement]) -> list[str]:
+def table(agreements: Sequence[ExportAgreement]) -> list[str]:
     """The agreements, as lines."""
     width = max(len(one.search.name) for one in agreements)
     lines = [f"{'':<{width}}        equal        share  difference   BLEU  export"]

@@ -95,6 +95,6 @@ class Budget:
         return self.once(f"{name}: max_time", lambda: None if left is None else f"{max(round(left * share), 1)}s")
 
     def is_enough(self, name: str, seconds: float) -> bool:
-        """Whether there is time for what is likely to take so long."""
+        """Whether there is time for what is likely to take this long."""
         left = self.seconds_left
         return self.once(f"{name}: is begun", lambda: left is None or left >= seconds)

@@ -23,7 +23,7 @@ from ...system.reporter import Reporter, in_words
 from ..device import keep_freed_memory
 from ..evaluation.reading import spaced
 from ..evaluation.scores import sentence_chrf
-from ..runs.checkpoint import checkpoint_step
+from ..runs.checkpoint import StoredModel, checkpoint_step
 from ..runs.directory import RunDirectory
 from ..translator import Translator
 from .budget import Budget, time_limit
@@ -33,7 +33,7 @@ from .sources import TAGS, Base, fit_lines, open_lines, read_base, read_pairs, s
 from .takeover import take_over
 
 ROUNDS = 3
-"""At most so many."""
+"""There are at most this many."""
 TIME_FOR_OPPOSITE, TIME_FOR_TEXT, TIME_FOR_MODEL, TIME_FOR_LAST = 0.2, 0.3, 0.6, 0.9
 """Shares of the time left that trainings get, and at most the translation of a text."""
 AS_LONG = 0.5
@@ -325,9 +325,7 @@ def improve(
     with directory.lock():
         base = read_base(directory, reporter)
         stored = starting_model(directory, text)
-        pairs = directory.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
-        model = sha256_bytes(stored.weights)
-        folder = pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"
+        pairs, folder = _folders(base, assignments, text, stored)
         start = Model(directory.path, str(checkpoint_step(stored.checkpoint)))
         del stored
         budget = Budget(folder, limit, started, over_all_starts=until is None)
@@ -347,6 +345,13 @@ def improve(
             verdict = _verdict(course, course.whole(), text)
             replace_json(path, sealed(asdict(verdict)))
         return Verdict(**read_sealed(path)), budget.spent()
+
+
+def _folders(base: Base, assignments: Sequence[str], text: str, stored: StoredModel) -> tuple[Path, Path]:
+    """Where that lies which follows from the run's pairs, and in it that which follows from text and model, too."""
+    pairs = base.run.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
+    model = sha256_bytes(stored.weights)
+    return pairs, pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"
 
 
 def _refuse_without_time(budget: Budget, run: RunDirectory) -> None:

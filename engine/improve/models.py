@@ -11,7 +11,7 @@ from ...data.corpus import Pair
 from ...system.errors import UsageError
 from ...system.files import read_sealed, replace_json, sealed
 from ...system.interrupts import Interrupts
-from ...system.reporter import Reporter
+from ...system.reporter import Reporter, say_nothing
 from ..choose import training_settings
 from ..evaluation.scores import TESTED, compare
 from ..runs.directory import RunDirectory
@@ -22,7 +22,7 @@ from .pairs import make
 SIGNIFICANT = 0.05
 """A model takes the place of another one if chance explains its lead with less than this probability."""
 SHARE_OF_MADE = 2
-"""Made pairs are at most so many times the genuine ones in a training, which are repeated for that."""
+"""A training has at most this many times as many made pairs as genuine ones, which are repeated for that."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Trainings:
         return Model(run)
 
     def _settings(self, run: Path, data: dict[str, Any], max_time: str | None) -> RunConfig:
-        def settings(training: dict[str, Any], say: Any = lambda text: None) -> RunConfig:
+        def settings(training: dict[str, Any], say: Any = say_nothing) -> RunConfig:
             return training_settings(
                 config=None,
                 run=run,

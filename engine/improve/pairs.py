@@ -19,7 +19,7 @@ from ..translator import Translator
 from .sources import TAGS
 
 SAMPLED_FROM = 100_000
-"""A model of at least so many pairs is sampled from; of fewer, what it draws is worse than its best guess."""
+"""A model of at least this many pairs is sampled from; of fewer, what it draws is worse than its best guess."""
 WORST = 0.1
 """Share of the made pairs that two models find least probable, and that are left out."""
 BEST_FORWARD = 0.5
@@ -50,7 +50,7 @@ class Made:
 
 
 def search_for(translator: Translator, genuine: int) -> Search:
-    """How text is translated back by a model of so many pairs."""
+    """How text is translated back by a model of `genuine` pairs."""
     return Sample() if genuine >= SAMPLED_FROM else translator.search()
 
 

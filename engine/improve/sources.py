@@ -9,16 +9,16 @@ from pathlib import Path
 from ...configs import RunConfig
 from ...data.cleaning import clean
 from ...data.config import DataConfig
-from ...data.corpus import Corpus, Pair, Reservoir, first_pairs, open_corpus, usable_pairs
+from ...data.corpus import Corpus, Pair, Reservoir, open_corpus, usable_pairs
 from ...system.errors import DataError, MissingFile, ModelError
 from ...system.files import OutputFile, json_line, make_directory
 from ...system.reporter import Reporter
 from ..runs.checkpoint import StoredModel, read_state
 from ..runs.directory import RunDirectory, best_checkpoint, improved_with
-from ..training.prepare import FEW_DEV_PAIRS, MAX_DEV_PAIRS, identity_of, limits_of, open_corpora
+from ..training.prepare import FEW_DEV_PAIRS, read_corpora
 
 MOST_LINES = 200_000
-"""Of a longer text a sample of so many lines is taken."""
+"""Of a longer text a sample of this many lines is taken."""
 LONGEST_LINE = 1_000
 """Characters; longer lines are no sentences."""
 TAGS = {"back": "\ufde0", "forward": "\ufde1"}
@@ -54,8 +54,7 @@ def read_base(run: RunDirectory, reporter: Reporter) -> Base:
         raise ModelError(f"{run} has no config.yaml, which says what it was trained on: train it with tfm train")
     settings = run.configuration()
     try:
-        train, whole_dev = open_corpora(settings, run.cache, reporter)
-        dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
+        train, dev, identity = read_corpora(settings, run.cache, reporter)
         pairs = usable_pairs(dev)
     except MissingFile as error:
         raise DataError(
@@ -66,7 +65,6 @@ def read_base(run: RunDirectory, reporter: Reporter) -> Base:
         raise DataError(f"{run} has no validation set, which decides what is better; train it with one: --dev-src, ..")
     if len(pairs) < FEW_DEV_PAIRS:
         reporter.warn(f"the validation set has {len(pairs):,} pairs: a small gain cannot be told from chance")
-    identity = identity_of(train, dev, limits_of(settings))
     trained = [path for path in run.sound_checkpoints()[0] if not improved_with(read_state(path))]
     if any(read_state(path).get("data", identity) != identity for path in trained):
         raise DataError(f"the training or validation data of {run} changed since it was trained; restore the files")

@@ -5,18 +5,8 @@ from pathlib import Path
 
 from ...seq2seq.training.progress import Progress
 from ...system.files import json_bytes
-from ..runs.checkpoint import checkpoint_step, read_file, read_state, write_files
+from ..runs.checkpoint import MODEL_FILES, checkpoint_step, read_file, read_state, write_files
 from ..runs.directory import IMPROVED, RunDirectory, improved_with
-
-_COPIED = (
-    "model.json",
-    "model.safetensors",
-    "ema.safetensors",
-    "tokenizer.json",
-    "tokenizer.model",
-    "src.model",
-    "tgt.model",
-)
 
 
 def take_over(run: RunDirectory, checkpoint: Path, text: str) -> Path:
@@ -37,7 +27,7 @@ def take_over(run: RunDirectory, checkpoint: Path, text: str) -> Path:
     step = checkpoint_step(run.checkpoints()[-1]) + 1
     progress = replace(Progress(**state["progress"]), step=step, best_step=step, validated_step=step)
     state |= {"progress": asdict(progress), "environment": {**state["environment"], IMPROVED: text}}
-    files = {name: read_file(checkpoint, name) for name in _COPIED if (checkpoint / name).exists()}
+    files = {name: read_file(checkpoint, name) for name in MODEL_FILES if (checkpoint / name).exists()}
     target = run.checkpoint_path(step)
     write_files(target, {**files, "state.json": json_bytes(state)})
     return target

@@ -6,6 +6,8 @@ exported     what tfm export made of a run for CTranslate2, which translates as 
 weights      their tensors, to models and back
 load         a run that is to be used: model and tokenizer; what translator, generator and embedder share
 find         the run that a command means
-log          what is written of a run under way: metrics.jsonl, timing.jsonl, the learning curve
+listing      what a list of runs says of each
+log          what is written of a run under way: metrics.jsonl, timing.jsonl, the learning curve, TensorBoard
+curves       losses and scores over the steps: of one run or several, as curves and as a picture
 verdict      how good a model is and what would help
 """

@@ -43,7 +43,9 @@ EXPORT_MARK = "export.json"
 """In a directory that `tfm export` made for CTranslate2."""
 EXPORTED = ("model.bin", "config.json", "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 """The files of CTranslate2 in an export, which has a manifest, too."""
-_FILES = (*_REQUIRED, "ema.safetensors", "optimizer.safetensors", *_VOCABULARY, *EXPORTED)
+MODEL_FILES = ("model.json", "model.safetensors", "ema.safetensors", *_VOCABULARY)
+"""The files of a checkpoint that say nothing of its training."""
+_FILES = (*MODEL_FILES, "state.json", "optimizer.safetensors", *EXPORTED)
 _MOST_BYTES = {
     **dict.fromkeys((".safetensors", ".bin"), MAX_TENSORS_BYTES),
     ".model": MAX_VOCABULARY_BYTES,

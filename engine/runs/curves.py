@@ -61,6 +61,11 @@ def validations(records: Records) -> list[dict[str, Any]]:
     return [record for record in records if record.get("kind") == "validation"]
 
 
+def best_of(found: Records) -> dict[str, Any] | None:
+    """Of validations the one that scored highest; of equals the one with the lowest loss. None if there are none."""
+    return max(found, key=lambda record: (record["score"], -record["loss"]), default=None)
+
+
 def metric_of(record: dict[str, Any]) -> str:
     """The figure that a validation was scored by."""
     return next((name for name in FIGURES if record.get(name) == record["score"]), "loss")
@@ -69,10 +74,10 @@ def metric_of(record: dict[str, Any]) -> str:
 def score_in_words(record: dict[str, Any]) -> str:
     """The score of a validation, named: such as `BLEU 10.2`."""
     name = metric_of(record)
-    return in_words(name, record[name])
+    return figure_in_words(name, record[name])
 
 
-def in_words(name: str, value: float) -> str:
+def figure_in_words(name: str, value: float) -> str:
     """A figure with its name."""
     return FIGURES[name].format(value)
 

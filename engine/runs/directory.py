@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...system.errors import EnvironmentFault, ModelError, UsageError, check_type
 from ...system.files import LOCK, DirectoryLock, LineLog, remove_debris, remove_tree, replace_file
+from ...system.reporter import say_nothing
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
     EXPORT_MARK,
@@ -43,13 +44,12 @@ from .checkpoint import (
 
 if TYPE_CHECKING:
     from ...configs import RunConfig
+    from ...configs.loader import Tree
     from ...data.formats.format import Languages
     from ...data.tokenizer import Tokenizer
 
 RUNS = Path("runs")
 """Where runs lie, unless somebody says otherwise."""
-Settings = dict[str, Any]
-"""A configuration as it stands in `config.yaml`: sections of keys and values."""
 
 FREE_KEYS = {
     "max_steps",
@@ -184,7 +184,7 @@ class RunDirectory:
         """Whether there is something to lose. Until then a start with other settings may take the directory over."""
         return self.has_begun and bool(self.checkpoints())
 
-    def settings(self) -> Settings:
+    def settings(self) -> "Tree":
         """What it was last started with; UsageError if `config.yaml` cannot be read."""
         from ...configs import load_config  # which takes a moment to load, and translating needs none
 
@@ -269,24 +269,14 @@ class RunDirectory:
         return (best and vocabulary_of(best)) or source.tokenizer
 
     def load_tokenizer(
-        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = lambda text: None
+        self, expected_sha256: str, checkpoint: Path, *, warn: Callable[[str], None] = say_nothing
     ) -> "Tokenizer":
         """Its tokenizer, or where that is lost or damaged, the copy in a checkpoint, of which `warn` hears.
 
         An improved model has a vocabulary of its own, which is in its checkpoint alone. ModelError if there is no sound
         one, or it is not the one that the model was trained with.
         """
-        from ...data.tokenizer import Tokenizer
-
-        source = vocabulary_of(checkpoint) or self.tokenizer
-        try:
-            tokenizer = Tokenizer.load(source)
-        except ModelError as error:
-            if not has_vocabulary(checkpoint):
-                raise
-            warn(f"{error}; taking the copy in {checkpoint.name}")
-            source = checkpoint
-            tokenizer = Tokenizer.load(source)
+        tokenizer, source = load_or_copy(vocabulary_of(checkpoint) or self.tokenizer, checkpoint, warn)
         check_tokenizer(tokenizer, expected_sha256, source)
         return tokenizer
 
@@ -336,7 +326,7 @@ class RunDirectory:
             warn(f"{problem}; continuing from step {checkpoint_step(sound[-1]):,}")
         return read_saved(sound[-1]) if sound else None
 
-    def find_model(self, which: str = "best", *, warn: Callable[[str], None] = lambda text: None) -> StoredModel:
+    def find_model(self, which: str = "best", *, warn: Callable[[str], None] = say_nothing) -> StoredModel:
         """Reads the model that `--checkpoint` names, from a checkpoint that is sound to use.
 
         Args:
@@ -468,6 +458,22 @@ def _is_scored(state: dict[str, Any]) -> bool:
     """Whether a validation gave the checkpoint a score that can be compared with others."""
     score = state.get("score")
     return score is not None and math.isfinite(score)
+
+
+def load_or_copy(directory: Path, checkpoint: Path, warn: Callable[[str], None]) -> "tuple[Tokenizer, Path]":
+    """A tokenizer and where it was found: where it is lost or damaged, in a checkpoint, of which `warn` hears.
+
+    ModelError if the checkpoint has no copy of it, or that is damaged, too.
+    """
+    from ...data.tokenizer import Tokenizer
+
+    try:
+        return Tokenizer.load(directory), directory
+    except ModelError as error:
+        if not has_vocabulary(checkpoint):
+            raise
+        warn(f"{error}; taking the copy in {checkpoint.name}")
+        return Tokenizer.load(checkpoint), checkpoint
 
 
 def check_tokenizer(tokenizer: "Tokenizer", expected_sha256: str, directory: Path) -> None:

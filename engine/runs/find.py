@@ -14,11 +14,10 @@ def find_run(option: Path | None, console: Console) -> Path:
         if not named.path.is_dir():
             raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {named.quoted}")
         return named.path
-    runs = list_runs()
-    if len(runs) == 1:
-        console.say(f"using the run {runs[0]}")
-        return runs[0]
-    if not runs:
+    if (run := only_run()) is not None:
+        console.say(f"using the run {run}")
+        return run
+    if not (runs := list_runs()):
         raise UsageError("there is no run in runs/ yet; train one with tfm train, or name one with --run")
     raise UsageError(f"runs/ holds several runs; name one with --run: {', '.join(map(str, runs))}")
 
@@ -26,6 +25,12 @@ def find_run(option: Path | None, console: Console) -> Path:
 def list_runs(folder: Path | None = None) -> list[Path]:
     """The run directories in a folder, else in `runs/`, that hold a checkpoint; a start that failed is no run."""
     return sorted(run for run in (folder or RUNS).glob("*") if RunDirectory(run).checkpoints())
+
+
+def only_run() -> Path | None:
+    """The run that needs no name: the only one in `runs/`; None where there is none, or several."""
+    runs = list_runs()
+    return runs[0] if len(runs) == 1 else None
 
 
 def _known() -> str:

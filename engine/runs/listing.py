@@ -7,7 +7,7 @@ from pathlib import Path
 from ...system.errors import ModelError
 from ...system.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from .checkpoint import checkpoint_step, read_description
-from .curves import score_in_words, validations
+from .curves import best_of, score_in_words, validations
 from .directory import RunDirectory
 
 
@@ -32,7 +32,7 @@ class Listed:
     step: int
     trained: float
     bytes: int
-    problem: str = ""
+    problem: str
 
 
 def listed(path: Path) -> Listed:
@@ -45,8 +45,7 @@ def listed(path: Path) -> Listed:
         what = f"{description.purpose} {languages}".strip()
     except ModelError as error:
         problem = str(error)
-    dev = validations(run.metrics.records())
-    best = max(dev, key=lambda record: (record["score"], -record["loss"]), default=None)
+    best = best_of(validations(run.metrics.records()))
     return Listed(
         name=str(run),
         what=what,

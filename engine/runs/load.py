@@ -9,6 +9,7 @@ import torch
 
 from ...data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from ...system.errors import ModelError, UsageError
+from ...system.reporter import say_nothing
 from ..device import pick_device
 from .checkpoint import ModelDescription, Purpose
 from .directory import RunDirectory
@@ -23,10 +24,6 @@ class TrainedRun:
     model: Model
     description: ModelDescription
     tokenizer: Tokenizer
-
-
-def say_nothing(text: str) -> None:
-    """Hears a sentence and keeps it. Unlike a lambda it can be pickled, and a translator with it."""
 
 
 class FromRun:
@@ -58,12 +55,13 @@ class FromRun:
             UsageError: The model was trained for another purpose.
         """
         loaded = load_run(run, cls.purpose, checkpoint=checkpoint, device=device, warn=warn)
-        found = cls._made_of(loaded, warn)
+        found = cls.of(loaded, warn)
         found.checkpoint = loaded.checkpoint
         return found
 
     @classmethod
-    def _made_of(cls, loaded: TrainedRun, warn: Callable[[str], None]) -> Self:
+    def of(cls, loaded: TrainedRun, warn: Callable[[str], None] = say_nothing) -> Self:
+        """Puts a run to use that is loaded already; UsageError if it cannot be used so."""
         raise NotImplementedError
 
 

@@ -2,7 +2,8 @@
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...seq2seq.training.config import TrainingConfig, parse_duration
 from ...seq2seq.training.progress import Progress
@@ -12,9 +13,6 @@ from ...system.reporter import Reporter, in_words
 from .curves import panels, picture
 from .directory import RunDirectory
 
-if TYPE_CHECKING:
-    from .tensorboard import Events
-
 _BETWEEN_CURVES = 10.0
 """Seconds from one drawing of the learning curve to the next: one takes as long as a hundred updates of a toy model."""
 
@@ -23,16 +21,12 @@ class RunLog:
     """Keeps account of a run. `timing.jsonl` counts from `started`; `counted` is what the loss is a mean over."""
 
     def __init__(
-        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str = "tok"
+        self, run: RunDirectory, config: TrainingConfig, reporter: Reporter, started: float, *, counted: str
     ) -> None:
         self._run, self._config, self._reporter, self._started = run, config, reporter, started
         self._counted = counted
         self._drawn = time.monotonic()
-        self._events: Events | None = None
-        if config.tensorboard:
-            from . import tensorboard
-
-            self._events = tensorboard.Events(run.tensorboard)
+        self._events = _Events(run.tensorboard) if config.tensorboard else None
 
     def open(self, progress: Progress, max_steps: int | None) -> None:
         """Cuts the logs back to where training stands, and begins a progress bar; `max_steps` if that is known."""
@@ -118,3 +112,35 @@ class RunLog:
         if records := self._run.metrics.records():
             replace_file(self._run.learning_curve, picture(panels(records, self._config)))
             self._drawn = time.monotonic()
+
+
+class _Events:
+    """For TensorBoard: writes the figures of `metrics.jsonl` into a folder, under `train/` and `validation/`.
+
+    Raises:
+        EnvironmentFault: TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard.writer import SummaryWriter
+        except ImportError as error:
+            raise EnvironmentFault("training.tensorboard needs TensorBoard: pip install 'tfm[tensorboard]'") from error
+        self._make, self._folder, self._writer = SummaryWriter, folder, None
+
+    def go_on(self, step: int) -> None:
+        """Takes back what is after a step: it will come again."""
+        self._writer = self._make(str(self._folder), purge_step=step + 1)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """A line of metrics.jsonl."""
+        assert self._writer is not None, "go_on was called"
+        for name, value in record.items():
+            if name not in ("step", "epoch") and isinstance(value, int | float):
+                self._writer.add_scalar(f"{record['kind']}/{name}", value, record["step"])
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._writer is not None:
+            self._writer.close()

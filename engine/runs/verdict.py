@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...seq2seq.training.config import TrainingConfig
 from ...seq2seq.training.progress import Progress
 from .checkpoint import COMMANDS, Purpose
-from .curves import validations
+from .curves import best_of, validations
 from .directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -68,9 +68,8 @@ def verdict(
     The last one is `next: ` and a command. `limit` is the number of updates in all; None where that is not known yet.
     """
     found, training = validations(run.metrics.records()), settings.training
-    if not found:
+    if (best := best_of(found)) is None:
         return ["not validated yet: nothing can be said", f"next: tfm train --run {run.quoted}"]
-    best = max(found, key=lambda record: (record["score"], -record["loss"]))
     lines = [_quality(best)]
     step = progress.step
     if not progress.stopped_early and (limit is None or step < limit):

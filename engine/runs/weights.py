@@ -65,9 +65,9 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def load_weights(model: nn.Module, directory: Path, name: str) -> None:
-    """Copies the tensors of a checkpoint file into a model; refuses what `read_weights` refuses."""
-    _copy(read_weights(model, directory, name), model)
+def load_weights(model: nn.Module, directory: Path) -> None:
+    """Copies the weights of a checkpoint, not their averages, into a model; refuses what `read_weights` refuses."""
+    _copy(read_weights(model, directory, "model"), model)
 
 
 def load_stored(model: nn.Module, stored: StoredModel) -> None:

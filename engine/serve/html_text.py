@@ -75,8 +75,9 @@ class _Reader(HTMLParser):
         self._count = 0
         self._kept: list[str] = []  # elements around that are kept
 
+    # --- what `HTMLParser` calls ---
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """See `HTMLParser`."""
         raw, given = self.get_starttag_text() or "", dict(attrs)
         if self._kept:
             self._keep(raw)
@@ -95,11 +96,9 @@ class _Reader(HTMLParser):
             self._keep(raw)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """See `HTMLParser`."""
         self._keep(self.get_starttag_text() or "")
 
     def handle_endtag(self, tag: str) -> None:
-        """See `HTMLParser`."""
         raw = f"</{tag}>"
         if self._kept:
             self._keep(raw)
@@ -111,31 +110,24 @@ class _Reader(HTMLParser):
             self._keep(raw)
 
     def handle_data(self, data: str) -> None:
-        """See `HTMLParser`."""
         self._keep(data) if self._kept else self._add(_Piece(data))
 
     def handle_entityref(self, name: str) -> None:
-        """See `HTMLParser`."""
         self.handle_data(f"&{name};")
 
     def handle_charref(self, name: str) -> None:
-        """See `HTMLParser`."""
         self.handle_data(f"&#{name};")
 
     def handle_comment(self, data: str) -> None:
-        """See `HTMLParser`."""
         self._keep(f"<!--{data}-->")
 
     def handle_decl(self, decl: str) -> None:
-        """See `HTMLParser`."""
         self._keep(f"<!{decl}>")
 
     def handle_pi(self, data: str) -> None:
-        """See `HTMLParser`."""
         self._keep(f"<?{data}>")
 
     def unknown_decl(self, data: str) -> None:
-        """See `HTMLParser`."""
         self._keep(f"<![{data}]>")
 
     def _keep(self, raw: str) -> None:

@@ -24,9 +24,9 @@ from .train import FOLLOWER, brief_followers
 WARM_UP = 3
 """The first updates are not timed: they find memory, and prepare code for their shapes."""
 FEWEST_UPDATES, MOST_UPDATES = 8, 60
-"""The number of updates that are timed lies between these .."""
+"""How many updates are timed, at least and at most."""
 ENOUGH_SECONDS = 30.0
-""".. and no further one begins after this time."""
+"""After these seconds no further update is timed."""
 
 
 def dry_run(
@@ -120,7 +120,7 @@ def _sizes(run: Run) -> list[str]:
     report, batches = data.train.report, StoreBatches(run.data.train, run.config, run.device).num_batches(0)
     steps = -(-batches // config.grad_accum_steps)
     pieces = f"{report.src_tokens:,} source and {report.tgt_tokens:,} target pieces"
-    if report.unit == "text":
+    if report.text_only:
         pieces = f"{report.tgt_tokens:,} pieces"
     joint = data.tokenizer.joint
     return [

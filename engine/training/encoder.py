@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID, PAD_ID
+from ...data.tokenizer import EOS_ID, FIRST_TEXT_ID, MASK_ID
 from ...seq2seq.model.encoder_only import EncoderOnly
+from ...seq2seq.model.masks import PAD_ID
 from ...seq2seq.training.config import TrainingConfig
 from ...seq2seq.training.contrastive import contrastive_loss, equal_rows
 from ...seq2seq.training.masking import Masking, sides
@@ -22,9 +23,7 @@ _MASKING_SEED = 1
 
 def masking(description: ModelDescription) -> Masking:
     """How tokens of a model are hidden."""
-    return Masking(
-        mask_id=MASK_ID, first_piece=FIRST_TEXT_ID, vocab_size=description.tgt_vocab_size, pad_id=PAD_ID, eos_id=EOS_ID
-    )
+    return Masking(mask_id=MASK_ID, first_piece=FIRST_TEXT_ID, vocab_size=description.tgt_vocab_size, eos_id=EOS_ID)
 
 
 @torch.inference_mode()
@@ -43,8 +42,8 @@ def validate_encoder(dev: DevSet, model: EncoderOnly, step: int, *, config: Trai
         targets.append(model.embed(batch.tgt_out))
         same = equal_rows(batch.src) | equal_rows(batch.tgt_out)
         total += contrastive_loss(sources[-1], targets[-1], same, model.temperature).item()
-        src_keys.add(batch.src, model.pad_id)
-        tgt_keys.add(batch.tgt_out, model.pad_id)
+        src_keys.add(batch.src)
+        tgt_keys.add(batch.tgt_out)
     all_sources, all_targets = torch.cat(sources), torch.cat(targets)
     found = top_1(all_sources, all_targets, src_keys.numbers(device), tgt_keys.numbers(device))
     loss = total / len(all_sources) if len(all_sources) else math.nan
@@ -68,10 +67,10 @@ class _Numbers:
         self._known: dict[tuple[int, ...], int] = {}
         self._all: list[int] = []
 
-    def add(self, ids: Tensor, pad_id: int) -> None:
+    def add(self, ids: Tensor) -> None:
         """The sentences of a padded batch."""
         for row in ids.tolist():
-            sentence = tuple(token for token in row if token != pad_id)
+            sentence = tuple(token for token in row if token != PAD_ID)
             self._all.append(self._known.setdefault(sentence, len(self._known)))
 
     def numbers(self, device: torch.device) -> Tensor:
@@ -91,7 +90,7 @@ def validate_guesses(dev: DevSet, model: EncoderOnly, step: int, *, masking: Mas
     for batch in dev.all_batches():
         for ids in sides(batch):
             hidden_ids, wanted = masking(ids, generator)
-            chosen = wanted != model.pad_id  # (B, S)
+            chosen = wanted != PAD_ID  # (B, S)
             logits = model.output_layer(model.hidden_states(hidden_ids)[chosen]).float()  # (chosen, V)
             total += F.cross_entropy(logits, wanted[chosen], reduction="sum").item()
             right += int((logits.argmax(dim=-1) == wanted[chosen]).sum())

@@ -99,5 +99,5 @@ class Finishing:
             return None
 
     def forget_request(self) -> None:
-        """Removes what is asked."""
+        """Removes the request."""
         remove_tree(self._run.finish_request)

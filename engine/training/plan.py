@@ -34,7 +34,7 @@ from .finish import Finishing, Request
 PLAN_STEP = 60
 """Updates that are timed before a time limit becomes a number of them; the first third is warm-up."""
 FEWEST_TIMED = 3
-"""So many are enough where a third of the time has gone before `PLAN_STEP`."""
+"""This many are enough where a third of the time has gone before `PLAN_STEP`."""
 REVISE_EVERY = 20
 """Updates between two looks at whether the number still fits the time."""
 TOLERANCE = 0.02
@@ -42,9 +42,9 @@ TOLERANCE = 0.02
 SAID_FROM = 0.2
 """Share by which it changes before that is said again."""
 LATE = 0.1
-"""Share of its time by which a run may be late before it says so .."""
+"""A run warns when it will be late by more than this share of its time."""
 LATER = 0.25
-""".. and share by which what it says changes before it says so again."""
+"""It warns again when the expected time has changed by more than this share."""
 SHORT = 4
 """A run of at most this many times the updates that were timed is too short for a warm-up: its rate falls at once."""
 TIMED_TO_FINISH = 20

@@ -32,9 +32,9 @@ _LARGEST_OUTPUT = 8192
 _LARGEST_MUON = 512, 2048
 """A larger matrix of Muon is timed as one of this size."""
 _ROUNDS = 3
-"""Each product is timed at least so often in both precisions, in turn; the fastest time counts."""
+"""Each product is timed at least this many times in both precisions, in turn; the fastest time counts."""
 _SECONDS = 0.02
-"""Each product is timed for at least so long, both precisions together."""
+"""Each product is timed for at least these seconds, both precisions together."""
 _HOPELESS = 3
 """If bf16 takes this many times as long as fp32 for one product, it is not timed for the others."""
 

@@ -21,11 +21,11 @@ from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
 from ...data.vocabulary_training import build_tokenizer
 from ...seq2seq.training.config import TrainingConfig
-from ...system.errors import DataError, ModelError, UsageError
+from ...system.errors import DataError, UsageError
 from ...system.files import remove_tree, sha256_bytes
 from ...system.reporter import Reporter
 from ..runs.checkpoint import Saved, has_vocabulary
-from ..runs.directory import RunDirectory
+from ..runs.directory import RunDirectory, load_or_copy
 from .build import check_architecture, check_vocabulary
 
 MAX_DEV_PAIRS = 20_000
@@ -56,7 +56,7 @@ class PreparedData:
     dev: TokenStore
     dev_pairs: list[Pair]
     identity: str
-    languages: Languages = ("", "")
+    languages: Languages
 
 
 def prepare_data(
@@ -78,10 +78,7 @@ def prepare_data(
         UsageError: Settings that contradict each other or what the run already holds.
     """
     check_architecture(settings)
-    train, whole_dev = open_corpora(settings, run.cache, reporter)
-    dev = first_pairs(whole_dev, MAX_DEV_PAIRS)
-    limits = limits_of(settings)
-    identity = identity_of(train, dev, limits)
+    train, dev, identity = read_corpora(settings, run.cache, reporter)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
@@ -90,12 +87,13 @@ def prepare_data(
         )
     tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved, reporter)
     check_vocabulary(settings, tokenizer)
-    if dev.identity != whole_dev.identity:
-        reporter.say(f"{dev.name}: only the first {MAX_DEV_PAIRS:,} {dev.unit}s are used")
+    for remark in dev.remarks:
+        reporter.say(remark)
     dev_pairs = usable_pairs(dev)
     if not dev_pairs:
-        what = "set" if dev.unit == "pair" else dev.unit
+        what = "text" if dev.text_only else "set"
         raise DataError(f"{dev.name} has no usable {dev.unit}; name a validation {what} with {dev_flags(dev)}")
+    limits = _limits(settings)
     dev_key = f"{dev.identity} {tokenizer.sha256} {limits}"
     dev_store = _store(run.cache, dev_key, dev, tokenizer, limits, frozenset(), "validation data", reporter)
     train_key = f"{train.identity} {dev_key}"  # what it says of pairs that are in both depends on both
@@ -120,18 +118,16 @@ def prepare_data(
     return PreparedData(tokenizer, train_store, dev_store, dev_pairs, identity, languages)
 
 
-def limits_of(settings: RunConfig) -> Limits:
+def _limits(settings: RunConfig) -> Limits:
     """Which pairs are short enough."""
     return Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
 
 
-def identity_of(train: Corpus, dev: Corpus, limits: Limits) -> str:
-    """Changes whenever any of the text does that a run is trained and validated on; its checkpoints remember it."""
-    return sha256_bytes(f"{train.identity} {dev.identity} {limits}".encode())
-
-
-def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus]:
+def read_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus, str]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out.
+
+    The validation corpus is in memory. With both comes their identity, which changes whenever any of the text does; the
+    checkpoints of a run remember it.
 
     The training corpus is read here once for its identity and the number of its lines (`data.reading.survey`, which the
     choice of settings may have done before), and once to hold out. It is then read once for the vocabulary, if one has
@@ -144,12 +140,14 @@ def open_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
         from ...data.holdout import hold_out
 
         train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
-        grouped = ", grouped by source sentence" if train.unit == "pair" else ""
+        grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
             reporter.warn(remark)
-    old = replay_corpus(settings.data)
-    return (train if old is None else mix(train, old, seed=settings.training.seed)), dev
+    if (old := replay_corpus(settings.data)) is not None:
+        train = mix(train, old, seed=settings.training.seed)
+    dev = first_pairs(dev, MAX_DEV_PAIRS)
+    return train, dev, sha256_bytes(f"{train.identity} {dev.identity} {_limits(settings)}".encode())
 
 
 def _tokenizer(
@@ -160,8 +158,10 @@ def _tokenizer(
     What an earlier start left without a checkpoint gives way to what is given, which may be the same directory. Where
     the one of a run that goes on is lost or damaged, the copy in its checkpoint takes its place.
     """
-    if saved is not None:
-        _restore(directory, saved.checkpoint, reporter)
+    if saved is not None and has_vocabulary(saved.checkpoint):
+        tokenizer, source = load_or_copy(directory, saved.checkpoint, reporter.warn)
+        if source != directory:
+            tokenizer.save(directory)
     if given is not None:
         tokenizer = Tokenizer.load(given)
         if directory.exists() and Tokenizer.load(directory).sha256 != tokenizer.sha256:
@@ -182,17 +182,6 @@ def _tokenizer(
         reporter.say(note)
     tokenizer.save(directory)
     return tokenizer
-
-
-def _restore(directory: Path, checkpoint: Path, reporter: Reporter) -> None:
-    """Puts a tokenizer that is lost or damaged back, if the checkpoint has a copy of it."""
-    try:
-        Tokenizer.load(directory)
-    except ModelError as error:
-        if not has_vocabulary(checkpoint):
-            return
-        reporter.warn(f"{error}; taking the copy in {checkpoint.name}")
-        Tokenizer.load(checkpoint).save(directory)
 
 
 def _store(
@@ -222,7 +211,7 @@ def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[
     """Lines for people, none where all seems well."""
     unit, report = train.report.unit, train.report
     found: list[str] = []
-    if len(train) < FEW_PAIRS and unit == "pair":
+    if len(train) < FEW_PAIRS and not report.text_only:
         found.append(
             f"{len(train):,} training {unit}s are very few: a translator learns their words and phrases from them,"
             " but hardly how to translate other sentences; some 5,000 make a difference"

@@ -121,7 +121,7 @@ class Run:
                 f"this run was on {then} and continues on {today}:"
                 " the result will be as good, but not bit for bit the same"
             )
-        load_weights(model, checkpoint, "model")
+        load_weights(model, checkpoint)
         load_moments(self.trainer.optimizer, model, checkpoint)
         if self.config.ema_decay:
             self.trainer.average = MovingAverage(model, self.config.ema_decay)
@@ -185,12 +185,7 @@ def opened(
         saved = directory.newest_saved(reporter.warn)
         finishing = _ask_to_finish(directory, request, saved)
         directory.forget_other_start(settings, given)
-        plan = Plan(directory, settings.training, reporter, begun_at)
-        if saved is None:
-            plan.begin(0, None)
-            directory.write_configuration(settings)  # from here on, a stopped run can be resumed
-        else:
-            plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
+        plan = _planned(directory, settings, reporter, begun_at, saved)
         data = prepare_data(settings, directory, given_tokenizer=given, reporter=reporter, saved=saved)
         if saved is not None and not dry:  # its files may have other names by now, but hold what they did
             directory.write_configuration(settings)
@@ -205,26 +200,32 @@ def opened(
             parts=fixed_parts(settings),
         )
         with _forgetting_request(finishing, reporter):
-            trainer = _trainer(settings, description, data, setup, saved)
+            trainer = build_trainer(
+                settings.training,
+                description,
+                data.tokenizer,
+                data.train,
+                device=own_device(setup.device),
+                dtype=setup.dtype,
+                muon_dtype=setup.muon_dtype,
+                parts=setup.division.parts,
+                group=setup.ranks,
+                progress=replace(saved.state.progress) if saved else Progress(),
+            )
             yield Run(directory, settings, data, description, setup, plan, trainer, log, reporter, interrupts, saved)
 
 
-def _trainer(
-    settings: RunConfig, description: ModelDescription, data: PreparedData, setup: Setup, saved: Saved | None
-) -> Trainer:
-    """A trainer with the weights of the seed, and the progress of the run."""
-    return build_trainer(
-        settings.training,
-        description,
-        data.tokenizer,
-        data.train,
-        device=own_device(setup.device),
-        dtype=setup.dtype,
-        muon_dtype=setup.muon_dtype,
-        parts=setup.division.parts,
-        group=setup.ranks,
-        progress=replace(saved.state.progress) if saved else Progress(),
-    )
+def _planned(
+    directory: RunDirectory, settings: RunConfig, reporter: Reporter, begun_at: float, saved: Saved | None
+) -> Plan:
+    """The plan of a run, begun where the run stands; the configuration of a new one is written."""
+    plan = Plan(directory, settings.training, reporter, begun_at)
+    if saved is None:
+        plan.begin(0, None)
+        directory.write_configuration(settings)  # from here on, a stopped run can be resumed
+    else:
+        plan.begin(saved.step, saved.state.max_steps, saved.state.progress.falling_since)
+    return plan
 
 
 def _ask_to_finish(directory: RunDirectory, request: Request | None, saved: Saved | None) -> Finishing:

@@ -67,13 +67,12 @@ class SharedMemory:
         self.file = file
         self._rows: Tensor | None = None  # (ranks + 1, bytes): one row for each rank, the last one for the sum
 
-    def open(self) -> int | None:
-        """Makes the file, without room, if this system has such files; returns its number."""
+    def open(self) -> None:
+        """Makes the file, without room, if this system has such files."""
         try:
             self.file = os.memfd_create("tfm-ranks")
         except (AttributeError, OSError):
             self.file = None
-        return self.file
 
     def close(self) -> None:
         """Gives the file back; its memory goes when the last process has ended or closed it."""

@@ -21,9 +21,9 @@ from ...system.interrupts import Interrupts
 _BEAT = 0.5
 """Seconds between two signs of life."""
 _PATIENCE = 3.0
-"""Seconds without one after which a process is dead, where something has gone wrong .."""
+"""A process that has been silent for these seconds is dead if something else has gone wrong."""
 _SILENCE = 120.0
-""".. and where nothing else tells."""
+"""A process that has been silent for these seconds is dead in any case."""
 _AGAIN = "run the same command to continue"
 _STORE_HAS_GONE = f"torchrun has ended on the machine of rank 0, or was killed; {_AGAIN}"
 _ROUTINE = "-"

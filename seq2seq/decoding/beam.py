@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .config import LENGTH_PENALTY, DecodingConfig, check_n_best, check_no_repeat_ngram_size
+from .config import LENGTH_PENALTY, DecodingConfig, check_n_best, check_search
 from .greedy import Greedy
 from .search import (
     IMPOSSIBLE,
@@ -15,7 +15,6 @@ from .search import (
     SearchState,
     Step,
     Task,
-    check_length_penalty,
     finished,
     forbid_repeats,
     force_eos,
@@ -59,8 +58,7 @@ class Beam:
         if self.size < 1:
             raise ValueError(f"the beam size must be at least 1, but is {self.size}")
         check_n_best(self.n_best, self.size)
-        check_length_penalty(self.length_penalty)
-        check_no_repeat_ngram_size(self.no_repeat_ngram_size)
+        check_search(self.length_penalty, self.no_repeat_ngram_size)
 
     @property
     def rows(self) -> int:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .config import LENGTH_PENALTY, check_no_repeat_ngram_size
+from .config import LENGTH_PENALTY, check_search
 from .search import (
     Hypothesis,
     SearchState,
     Step,
     Task,
-    check_length_penalty,
     finished,
     forbid_repeats,
     force_prefixes,
@@ -42,8 +41,7 @@ class Greedy:
     no_repeat_ngram_size: int = 0
 
     def __post_init__(self) -> None:
-        check_length_penalty(self.length_penalty)
-        check_no_repeat_ngram_size(self.no_repeat_ngram_size)
+        check_search(self.length_penalty, self.no_repeat_ngram_size)
 
     @property
     def rows(self) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from .config import LENGTH_PENALTY
+from .config import LENGTH_PENALTY, check_search
 from .greedy import extend_rows
-from .search import Hypothesis, SearchState, Step, Task, check_length_penalty
+from .search import Hypothesis, SearchState, Step, Task
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Sample:
             raise ValueError(f"top_p must be above 0 and at most 1, but is {self.top_p}")
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, but is {self.samples}")
-        check_length_penalty(self.length_penalty)
+        check_search(self.length_penalty)
 
     @property
     def rows(self) -> int:

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .config import MAX_LENGTH_PENALTY
-
 if TYPE_CHECKING:
     from .phrases import Phrase
 
@@ -115,12 +113,6 @@ class Search(Protocol):
         Step and state are the model, as a search sees it; the state has one row for each sentence.
         """
         ...
-
-
-def check_length_penalty(alpha: float) -> None:
-    """Raises ValueError for an alpha that is out of range."""
-    if not 0 <= alpha <= MAX_LENGTH_PENALTY:
-        raise ValueError(f"length_penalty must be between 0 and {MAX_LENGTH_PENALTY}, but is {alpha}")
 
 
 def length_normaliser(length: int, alpha: float) -> float:

@@ -142,6 +142,11 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
 
 
+def attention_modules(model: nn.Module) -> dict[str, MultiHeadAttention]:
+    """The attentions of a model by name, in the order in which they compute."""
+    return {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+
+
 Kept = TypeVar("Kept")
 
 
@@ -152,7 +157,7 @@ def recording(model: nn.Module, take: Callable[[AttentionCall], Kept]) -> Iterat
     Yields module name (`decoder.layers.0.cross_attn`, say) to a list that grows by what `take` gives for each call.
     """
     kept: dict[str, list[Kept]] = {}
-    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    modules = attention_modules(model)
     for name, module in modules.items():
         calls = kept.setdefault(name, [])
         module.on_attention = lambda call, calls=calls: calls.append(take(call))

@@ -7,7 +7,7 @@ _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
 _LARGEST = 10_000_000
 """Of any size: beyond all use, and small enough that its square can still be computed with."""
 _LONGEST = 100_000
-"""Of a sequence: a table of so many positions still fits into memory."""
+"""Of a sequence: a table of this many positions still fits into memory."""
 _DEEPEST = 1_000
 """Layers of a stack."""
 Architecture = Literal["encoder_decoder", "decoder_only", "encoder_only"]
@@ -63,7 +63,7 @@ class ModelConfig:
     max_seq_len: int = 256
     """Longest text on either side, in pieces, its special piece included: longer pairs are left out of training, longer
     sources are split, and translations end there. The model itself reads longer sequences, unless positions are
-    learned: there are so many of them and no more."""
+    learned: there are exactly this many of them."""
     dropout: float = 0.1
     """Dropout on the embeddings and on each sub-layer's output (paper section 5.4)."""
     attention_dropout: float = 0.0

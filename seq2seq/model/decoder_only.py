@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import causal_mask
+from .masks import PAD_ID, causal_mask
 from .precision import Linear
 from .stacks import Encoder, initialise
 
@@ -21,13 +21,12 @@ from .stacks import Encoder, initialise
 class DecoderOnly(nn.Module):
     """Causal Transformer from token ids to logits.
 
-    Its stack has `num_decoder_layers`. No position attends to padding, `pad_id`.
+    Its stack has `num_decoder_layers`. No position attends to padding.
     """
 
-    def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+    def __init__(self, config: ModelConfig, *, vocab_size: int) -> None:
         super().__init__()
         self.config = config
-        self.pad_id = pad_id
         tokens = nn.Embedding(vocab_size, config.d_model)
         self.embedding = Embedding(tokens, config)
         self.decoder = Encoder(config, config.num_decoder_layers)
@@ -51,7 +50,7 @@ class DecoderOnly(nn.Module):
         mask = causal_mask(ids.size(1), ids.device)  # (S + T, S + T)
         if src.size(1) == 0:  # padding stands at the end alone, where no earlier position sees it
             return self.decoder(self.embedding(ids, dtype=dtype), mask)
-        real = ids != self.pad_id
+        real = ids != PAD_ID
         positions = (real.cumsum(dim=1) - 1).clamp(min=0)  # (B, S + T)
         x = self.embedding(ids, positions, dtype)
         return self.decoder(x, mask & real[:, None, None, :], positions)[:, src.size(1) :]

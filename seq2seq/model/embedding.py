@@ -52,7 +52,7 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(max_seq_len, d_model))
 
     def forward(self, length: int) -> Tensor:
-        """Vectors of the first positions, (length, D); ValueError if there are not so many."""
+        """Vectors of the first positions, (length, D); ValueError if there are fewer."""
         if length > len(self.weight):
             raise ValueError(f"sequence of {length} tokens, but max_seq_len is {len(self.weight)}")
         return self.weight[:length]

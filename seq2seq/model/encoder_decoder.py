@@ -20,18 +20,13 @@ class Transformer(nn.Module):
     Args:
         shared_vocab: Whether they are one vocabulary; then, if tied, source embedding, target embedding and output
             layer are one matrix.
-        pad_id: The id that fills rows up; in a source no query attends to it, in a target it stands after all that
-            counts.
     """
 
-    def __init__(
-        self, config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int = 0
-    ) -> None:
+    def __init__(self, config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool) -> None:
         super().__init__()
         if shared_vocab and src_vocab_size != tgt_vocab_size:
             raise ValueError(f"a shared vocabulary has one size, but got {src_vocab_size} and {tgt_vocab_size}")
         self.config = config
-        self.pad_id = pad_id
         src_tokens = nn.Embedding(src_vocab_size, config.d_model)
         share = shared_vocab and config.tie_embeddings
         tgt_tokens = src_tokens if share else nn.Embedding(tgt_vocab_size, config.d_model)
@@ -46,7 +41,7 @@ class Transformer(nn.Module):
 
     def src_mask(self, src: Tensor) -> Tensor:
         """The mask that hides the padding of a source, (B, 1, 1, S)."""
-        return padding_mask(src, self.pad_id)
+        return padding_mask(src)
 
     def encode(self, src: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Source ids (B, S) to the memory (B, S, D), computed in `dtype`, as all that is computed from it will be."""

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import padding_mask
+from .masks import PAD_ID, padding_mask
 from .precision import Linear
 from .stacks import Encoder, initialise
 
@@ -28,13 +28,12 @@ LOWEST_TEMPERATURE = 0.01
 class EncoderOnly(nn.Module):
     """Encoder from token ids to vectors of sentences, or to logits of hidden tokens.
 
-    Its stack has `num_encoder_layers`. No position attends to padding, `pad_id`.
+    Its stack has `num_encoder_layers`. No position attends to padding.
     """
 
-    def __init__(self, config: ModelConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+    def __init__(self, config: ModelConfig, *, vocab_size: int) -> None:
         super().__init__()
         self.config = config
-        self.pad_id = pad_id
         tokens = nn.Embedding(vocab_size, config.d_model)
         self.embedding = Embedding(tokens, config)
         self.encoder = Encoder(config, config.num_encoder_layers)
@@ -54,7 +53,7 @@ class EncoderOnly(nn.Module):
 
     def hidden_states(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Token ids (B, S) to the stack's output (B, S, D), computed in `dtype`; padding is seen by nobody."""
-        return self.encoder(self.embedding(ids, dtype=dtype), padding_mask(ids, self.pad_id))
+        return self.encoder(self.embedding(ids, dtype=dtype), padding_mask(ids))
 
     def embed(self, ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Sentences (B, S), each ending in eos, to vectors (B, D): the mean over the tokens, scaled to length 1.
@@ -63,7 +62,7 @@ class EncoderOnly(nn.Module):
         """
         hidden = self.hidden_states(ids, dtype)  # (B, S, D)
         hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
-        real = (ids != self.pad_id)[:, :, None]  # (B, S, 1)
+        real = (ids != PAD_ID)[:, :, None]  # (B, S, 1)
         mean = (hidden * real).sum(dim=1) / real.sum(dim=1)  # (B, D)
         return F.normalize(mean, dim=-1)
 

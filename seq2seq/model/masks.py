@@ -9,22 +9,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+PAD_ID = 0
+"""The id that fills rows up, which is no token: nobody attends to it, and it is never predicted."""
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int = 0, width: int | None = None) -> Tensor:
-    """Rows of token ids as one tensor (B, width), filled up with `pad_id`; by default as wide as the longest."""
+
+def pad(rows: Sequence[Sequence[int]], width: int | None = None) -> Tensor:
+    """Rows of token ids as one tensor (B, width), filled up with padding; by default as wide as the longest."""
     width = max(map(len, rows)) if width is None else width
     if width == 0:
         return torch.empty((len(rows), 0), dtype=torch.long)
     ids = array("q")  # some ten times as fast as a tensor of lists of lists
     for row in rows:
         ids.extend(row)
-        ids.extend([pad_id] * (width - len(row)))
+        ids.extend([PAD_ID] * (width - len(row)))
     return torch.frombuffer(ids, dtype=torch.long).view(len(rows), width)
 
 
-def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+def padding_mask(ids: Tensor) -> Tensor:
     """Lets every query see every key that is not padding: token ids of the key side (B, S) to (B, 1, 1, S)."""
-    return (ids != pad_id)[:, None, None, :]
+    return (ids != PAD_ID)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:

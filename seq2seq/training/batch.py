@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ..model.masks import pad
+from ..model.masks import PAD_ID, pad
 from .progress import Progress
 
 Row = tuple[Sequence[int], Sequence[int]]
@@ -30,7 +30,6 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     num_tokens: int
-    pad_id: int = 0
     recurs: bool = False
 
     @classmethod
@@ -39,7 +38,6 @@ class Batch:
         rows: Sequence[Row],
         *,
         device: torch.device | None = None,
-        pad_id: int = 0,
         shapes: "FewShapes | None" = None,
     ) -> "Batch":
         """A batch of these rows; to a GPU it is on its way when this returns.
@@ -54,12 +52,12 @@ class Batch:
             more, *widths = shapes.fill_up(len(rows), *widths)
             for side, filler in zip(sides, (sides[0][0], sides[1][0], []), strict=True):
                 side += [filler] * more
-        tensors = [pad(ids, pad_id, width) for ids, width in zip(sides, widths, strict=True)]
+        tensors = [pad(ids, width) for ids, width in zip(sides, widths, strict=True)]
         pinned = device is not None and device.type == "cuda"
         if pinned:  # a copy from pinned memory does not make the host wait for what was queued before
             tensors = [tensor.pin_memory() for tensor in tensors]
         src, tgt_in, tgt_out = (tensor.to(device, non_blocking=pinned) for tensor in tensors)
-        return cls(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows), pad_id, recurs=shapes is not None)
+        return cls(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows), recurs=shapes is not None)
 
     def __len__(self) -> int:
         return len(self.tgt_out)
@@ -82,13 +80,13 @@ class Batch:
     def rows(self, chosen: slice) -> "Batch":
         """Some of its pairs."""
         src, tgt_in, tgt_out = (tensor[chosen] for tensor in self.tensors)
-        return Batch(src, tgt_in, tgt_out, int((tgt_out != self.pad_id).sum()), self.pad_id)
+        return Batch(src, tgt_in, tgt_out, int((tgt_out != PAD_ID).sum()))
 
 
 _FINEST = 4
 """Widths of batches are multiples of it."""
 _SHARE = 8
-"""A wide batch grows by at most one part in so many."""
+"""A wide batch grows by at most one part in this many."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class FewShapes:
     parts: int = 1
 
     def fill_up(self, rows: int, src: int, tgt_in: int, tgt_out: int) -> list[int]:
-        """How many rows to add to a batch of so many, and how wide each side becomes."""
+        """How many rows to add to those of a batch, and how wide each side becomes."""
         widths = [_round_up(width) for width in (src, tgt_in, tgt_out)]
         widest = max(widths)
         narrowest = next(width for width in range(widest, 0, -1) if width == 1 or _round_up(width - 1) < widest)

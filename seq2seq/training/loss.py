@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..model.masks import PAD_ID
+
 CHUNK_ROWS = 512
 """Rows of logits computed at a time: a chunk stays in the processor's cache."""
 LARGE_CHUNK_ROWS = 8192
@@ -154,12 +156,10 @@ def _losses_and_gradient(
     return (log_normaliser - (1 - label_smoothing) * true).squeeze(1), probs
 
 
-def training_loss(
-    hidden: Tensor, output_layer: torch.nn.Linear, targets: Tensor, label_smoothing: float, ignore_id: int
-) -> Tensor:
-    """The loss of decoder outputs (B, T, D), summed over targets (B, T), in nats."""
+def training_loss(hidden: Tensor, output_layer: torch.nn.Linear, targets: Tensor, label_smoothing: float) -> Tensor:
+    """The loss of decoder outputs (B, T, D), summed over targets (B, T) that are not padding, in nats."""
     weight, bias = output_layer.weight, output_layer.bias
-    return fused_linear_cross_entropy(hidden.flatten(0, 1), weight, bias, targets.flatten(), label_smoothing, ignore_id)
+    return fused_linear_cross_entropy(hidden.flatten(0, 1), weight, bias, targets.flatten(), label_smoothing, PAD_ID)
 
 
 @dataclass(frozen=True)
@@ -177,5 +177,5 @@ class NextTokenLoss:
     def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
         """The loss summed over the target tokens of a `Batch`, and their number."""
         hidden = model.hidden_states(batch.src, batch.tgt_in, self.dtype)  # (B, T, D)
-        loss = training_loss(hidden, model.output_layer, batch.tgt_out, self.label_smoothing, model.pad_id)
+        loss = training_loss(hidden, model.output_layer, batch.tgt_out, self.label_smoothing)
         return loss, batch.num_tokens

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..model.masks import PAD_ID
 from .loss import training_loss
 
 CHOSEN = 0.15
@@ -26,13 +27,12 @@ class Masking:
         mask_id: The piece that stands where one is hidden.
         first_piece: Ids from here on are pieces of text.
         vocab_size: Pieces of the vocabulary, and the end of those ids.
-        pad_id, eos_id: Positions that are never chosen.
+        eos_id: Never chosen, as padding is not.
     """
 
     mask_id: int
     first_piece: int
     vocab_size: int
-    pad_id: int
     eos_id: int
 
     def __call__(self, ids: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
@@ -48,11 +48,11 @@ class Masking:
         )
         hidden = ids.masked_fill(chosen & (fate < HIDDEN), self.mask_id)
         replaced = chosen & (fate >= HIDDEN) & (fate < HIDDEN + REPLACED)
-        return torch.where(replaced, pieces, hidden), ids.masked_fill(~chosen, self.pad_id)
+        return torch.where(replaced, pieces, hidden), ids.masked_fill(~chosen, PAD_ID)
 
     def _choose(self, ids: Tensor, generator: torch.Generator | None) -> Tensor:
         """(B, S), True at the tokens to be guessed: those of each row that draw the lowest numbers."""
-        pieces = (ids != self.pad_id) & (ids != self.eos_id)
+        pieces = (ids != PAD_ID) & (ids != self.eos_id)
         lots = torch.rand(ids.shape, generator=generator, device=ids.device).masked_fill(~pieces, 2.0)
         ranks = lots.argsort(dim=1).argsort(dim=1)  # (B, S), 0 for the lowest of a row
         counts = (CHOSEN * pieces.sum(dim=1)).round().clamp(min=1)  # (B,)
@@ -79,8 +79,8 @@ class MaskedTokenLoss:
         for ids in sides(batch):
             hidden_ids, wanted = self.masking(ids)
             hidden = model.hidden_states(hidden_ids, self.dtype)  # (B, S, D)
-            losses.append(training_loss(hidden, model.output_layer, wanted, self.label_smoothing, model.pad_id))
-            count += int((wanted != model.pad_id).sum())
+            losses.append(training_loss(hidden, model.output_layer, wanted, self.label_smoothing))
+            count += int((wanted != PAD_ID).sum())
         return torch.stack(losses).sum(), count
 
 

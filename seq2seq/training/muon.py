@@ -12,6 +12,8 @@ from .batch import Group
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
+MOMENTUM = 0.95
+"""Share of the past in the momentum."""
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
@@ -46,7 +48,6 @@ class Muon:
         param_groups: Each with `params`, matrices whose gradients are the same in all processes, and `weight_decay`,
             decoupled as AdamW's. `step` also needs `lr`, the learning rate: a (rows, columns) matrix moves by it times
             sqrt(max(1, rows / columns)) in each direction.
-        momentum: Share of the past in the momentum.
         dtype: Precision of the iteration.
         group: The processes that share it.
 
@@ -58,11 +59,10 @@ class Muon:
         self,
         param_groups: list[dict[str, Any]],
         *,
-        momentum: float = 0.95,
         dtype: torch.dtype = torch.float32,
         group: Group | None = None,
     ) -> None:
-        self.param_groups, self._momentum, self._dtype = param_groups, momentum, dtype
+        self.param_groups, self._dtype = param_groups, dtype
         self._group = group or Group()
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
 
@@ -119,7 +119,7 @@ class Muon:
         """Moves the momentum of each matrix towards its gradient."""
         buffers = [self.state_of(parameter)["momentum_buffer"] for parameter in parameters]
         gradients = _gradients(parameters)
-        torch._foreach_lerp_(buffers, gradients, 1 - self._momentum)  # pyright: ignore[reportPrivateImportUsage]
+        torch._foreach_lerp_(buffers, gradients, 1 - MOMENTUM)  # pyright: ignore[reportPrivateImportUsage]
 
     def state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """The state of a matrix, all 0 before its first step."""
@@ -132,7 +132,7 @@ class Muon:
         """The gradients of matrices of one shape, moved towards their momentum: (n, rows, columns)."""
         gradients = torch.stack(_gradients(parameters))
         past = torch.stack([self.state[parameter]["momentum_buffer"] for parameter in parameters])
-        return gradients.lerp_(past, self._momentum)
+        return gradients.lerp_(past, MOMENTUM)
 
 
 def _gradients(parameters: list[nn.Parameter]) -> list[Tensor]:

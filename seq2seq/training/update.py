@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .graphs import CudaGraphs
 
 MAX_BAD_UPDATES = 3
-"""So many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
+"""This many updates in a row may have a gradient that is not finite; each is skipped, then training stops."""
 Loss = Callable[[Any, Batch], tuple[Tensor, int]]
 """Takes a model and a batch. Returns the summed loss, and the number of tokens, pairs or guesses in the sum."""
 
@@ -189,7 +189,6 @@ def counter_seed(seed: int, purpose: str, *counters: int) -> int:
     """A 63-bit seed that is a function of its arguments alone.
 
     Args:
-        seed: The run's seed.
         purpose: `dropout`, `weights`, ..: keeps the streams of different uses apart.
         counters: For example step and micro-batch.
     """

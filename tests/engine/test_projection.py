@@ -22,9 +22,9 @@ from tfm.engine.projection import (
     agreement,
     bound,
     cross_fitted,
-    fit,
-    keep,
-    read,
+    fit_calibration,
+    read_calibration,
+    write_calibration,
 )
 from tfm.engine.translation import SIGNS
 from tfm.system.errors import DataError, ModelError
@@ -52,7 +52,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def calibrated(checkpoint: Path, count: int = 400, seed: int = 1) -> Calibration:
     rows, y = drawn(count, seed)
-    return fit(translations(rows), list(y), Beam(5, 1.5), checkpoint)[0]
+    return fit_calibration(translations(rows), list(y), Beam(5, 1.5), checkpoint)[0]
 
 
 # --- the fit ---
@@ -118,7 +118,7 @@ def test_intervals_cover_new_sentences_at_their_level_also_where_the_noise_is_sm
 
 def test_what_is_said_of_the_set_itself_is_what_new_sentences_will_show(checkpoint: Path) -> None:
     rows, y = drawn(1_000, 5)
-    calibration, held_out = fit(translations(rows), list(y), Beam(5), checkpoint)
+    calibration, held_out = fit_calibration(translations(rows), list(y), Beam(5), checkpoint)
     own, (new, then) = agreement(held_out, list(y)), drawn(4_000, 6)
     other = agreement([calibration.project(row) for row in new], list(then))
     assert own is not None and other is not None and own.sentences == 1_000
@@ -138,10 +138,10 @@ def test_a_projection_is_a_chrf_and_lies_in_its_interval(checkpoint: Path) -> No
 def test_what_was_not_searched_for_has_no_projection_and_does_not_count(checkpoint: Path) -> None:
     rows, y = drawn(FEWEST, 8)
     texts = [Translation("123"), *translations(rows)]
-    calibration, projections = fit(texts, [100.0, *y], Beam(5), checkpoint)
+    calibration, projections = fit_calibration(texts, [100.0, *y], Beam(5), checkpoint)
     assert projections[0] is None and all(projections[1:]) and calibration.pairs == FEWEST
     with pytest.raises(DataError, match=f"at least {FEWEST} .* here are {FEWEST - 1}"):
-        fit(texts[:-1], [100.0, *y[1:]], Beam(5), checkpoint)
+        fit_calibration(texts[:-1], [100.0, *y[1:]], Beam(5), checkpoint)
     assert agreement([None], [1.0]) is None
 
 
@@ -158,10 +158,10 @@ def test_it_holds_for_the_search_that_it_was_fitted_to(checkpoint: Path) -> None
 
 def test_a_calibration_is_read_as_it_was_kept(checkpoint: Path, tmp_path: Path) -> None:
     found, path = calibrated(checkpoint), tmp_path / "calibration.json"
-    keep(found, path)
-    assert read(path, checkpoint) == found
+    write_calibration(found, path)
+    assert read_calibration(path, checkpoint) == found
     (checkpoint / "manifest.json").write_text("{ }")
-    assert read(path, checkpoint) is None, "that of another model"
+    assert read_calibration(path, checkpoint) is None, "that of another model"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_damage_is_refused(checkpoint: Path, tmp_path: Path, change: dict[str, A
     path = tmp_path / "calibration.json"
     path.write_text(json.dumps(sealed(asdict(calibrated(checkpoint)) | change)))
     with pytest.raises(ModelError, match=r"calibration\.json"):
-        read(path, checkpoint)
+        read_calibration(path, checkpoint)
 
 
 def test_a_file_that_lacks_something_is_refused_and_one_of_other_signs_is_none(
@@ -189,9 +189,9 @@ def test_a_file_that_lacks_something_is_refused_and_one_of_other_signs_is_none(
     path, whole = tmp_path / "calibration.json", asdict(calibrated(checkpoint))
     path.write_text(json.dumps(sealed({key: value for key, value in whole.items() if key != "mean"})))
     with pytest.raises(ModelError, match=r"damaged: .*mean"):
-        read(path, checkpoint)
+        read_calibration(path, checkpoint)
     path.write_text(json.dumps(sealed(whole | {"signs": ["moon"]})))
-    assert read(path, checkpoint) is None
+    assert read_calibration(path, checkpoint) is None
     path.write_text(json.dumps(sealed(whole) | {"mean": 1.0}))
     with pytest.raises(ModelError, match="not what tfm wrote"):
-        read(path, checkpoint)
+        read_calibration(path, checkpoint)

@@ -2,12 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 
-from tfm.engine.device import Stopped, on_all_cores, on_device
+from tfm.engine.device import Stopped, in_batches, on_all_cores
 
 Check = Callable[[], None]
 
@@ -64,10 +64,10 @@ def test_alone_it_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_only_a_cpu_computes_several_batches_at_once() -> None:
-    def work(item: int, check: Check) -> tuple[int, int]:
+    def work(items: Sequence[int], check: Check) -> list[tuple[int, int]]:
         check()
-        return item, threading.get_ident()
+        return [(item, threading.get_ident()) for item in items]
 
-    here = threading.get_ident()
-    assert on_device(torch.device("cuda"), work, [1, 2]) == [(1, here), (2, here)]
-    assert all(thread != here for _, thread in on_device(torch.device("cpu"), work, [1, 2]))
+    here, batches = threading.get_ident(), [[0], [1]]
+    assert in_batches(torch.device("cuda"), work, [1, 2], batches) == [(1, here), (2, here)]
+    assert all(thread != here for _, thread in in_batches(torch.device("cpu"), work, [1, 2], batches))

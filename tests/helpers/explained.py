@@ -11,7 +11,6 @@ import torch
 from helpers.descriptions import describe
 
 from tfm.data.tokenizer import Tokenizer
-from tfm.engine.explain.page import unpacked
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.weights import model_tensors, write_checkpoint
 from tfm.seq2seq.model import ModelConfig, Transformer
@@ -73,4 +72,8 @@ def read_page(html: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, np.d
     """What a page holds: its data, and its arrays by name."""
     contents = dict(re.findall(r'<script id="(data|numbers)" type="[^"]*">(.*?)</script>', html, re.DOTALL))
     data = json.loads(contents["data"], parse_constant=_refuse)  # a browser knows no Infinity there
-    return data, unpacked(data["arrays"], base64.b64decode(contents["numbers"]))
+    flat = np.frombuffer(base64.b64decode(contents["numbers"]), dtype="<f4")
+    return data, {
+        name: flat[at["offset"] : at["offset"] + int(np.prod(at["shape"]))].reshape(at["shape"])
+        for name, at in data["arrays"].items()
+    }

@@ -153,7 +153,7 @@ def _resume() -> None:
     read_setup(run)
     if saved is not None:
         model, _ = load_model(saved.checkpoint)  # where training goes on, config.yaml says how large a model is
-        load_weights(model, saved.checkpoint, "model")
+        load_weights(model, saved.checkpoint)
         load_moments(Optimizer(model, training), model, saved.checkpoint)
         if training.ema_decay:
             MovingAverage(model, training.ema_decay).restore(read_weights(model, saved.checkpoint, "ema"))

@@ -27,12 +27,12 @@ ALONE = """
         importlib.import_module(module.name)
 
     from tfm.seq2seq.decoding.beam import Beam
-    from tfm.seq2seq.decoding.fast import arrange, begin
+    from tfm.seq2seq.decoding.fast import arrange
     from tfm.seq2seq.decoding.greedy import Greedy
     from tfm.seq2seq.decoding.search import Task
     from tfm.seq2seq.model import ModelConfig
     from tfm.seq2seq.model.build import build_model
-    from tfm.seq2seq.model.masks import pad
+    from tfm.seq2seq.model.masks import PAD_ID, pad
     from tfm.seq2seq.training.batch import Batch
     from tfm.seq2seq.training.config import TrainingConfig
     from tfm.seq2seq.training.contrastive import ContrastiveLoss
@@ -41,7 +41,7 @@ ALONE = """
     from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
     from tfm.seq2seq.training.update import Trainer
 
-    PAD, BOS, EOS, MASK, FIRST, VOCABULARY = 0, 2, 3, 4, 5, 20
+    BOS, EOS, MASK, FIRST, VOCABULARY = 2, 3, 4, 5, 20
     SOURCES = [[5, 6], [7, 8, 9], [10], [11, 12, 13, 5]]
     TARGETS = [[9, 8, 7], [6], [13, 12], [11, 5]]
     ROWS = [([*src, EOS], [BOS, *tgt, EOS]) for src, tgt in zip(SOURCES, TARGETS)]
@@ -70,18 +70,18 @@ ALONE = """
         return model.eval()
 
     def decode(model):
-        fast = arrange(model, [PAD, BOS, MASK])
+        fast = arrange(model, [PAD_ID, BOS, MASK])
         src, task = pad([[*src, EOS] for src in SOURCES]), Task([8] * 4, BOS, EOS)
         for search in (Greedy(), Beam(3)):
             with torch.inference_mode():
-                found = search(fast, begin(fast, src), task)
+                found = search(fast, fast.encode(src), task)
             assert [best.ids for best, *_ in found] == TARGETS, found
 
     two = {"num_encoder_layers": 1, "num_decoder_layers": 1}
     decode(train(NextTokenLoss(0.0), **two, positions="rotary"))
     decode(train(NextTokenLoss(0.0), architecture="decoder_only", num_encoder_layers=0, num_decoder_layers=2))
     encoder = {"architecture": "encoder_only", "num_encoder_layers": 1, "num_decoder_layers": 0}
-    train(MaskedTokenLoss(Masking(MASK, FIRST, VOCABULARY, PAD, EOS), 0.0), **encoder)
+    train(MaskedTokenLoss(Masking(MASK, FIRST, VOCABULARY, EOS), 0.0), **encoder)
     model = train(ContrastiveLoss(), **encoder)
     with torch.inference_mode():
         sources, targets = (model.embed(pad([[*ids, EOS] for ids in side])) for side in (SOURCES, TARGETS))

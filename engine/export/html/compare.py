@@ -30,7 +30,7 @@ OnDone = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class PageAgreement:
     """How far a run and its page agree in one kind of work.
 
     Attributes:
@@ -73,7 +73,7 @@ class Comparison:
         """How many texts the engines are given, whatever the machine."""
         return 4 * len(pairs)
 
-    def agreements(self) -> list[Agreement]:
+    def agreements(self) -> list[PageAgreement]:
         """Does the work."""
         machine = self._machine
         if isinstance(machine, Translator):
@@ -87,7 +87,7 @@ class Comparison:
             self._on_done(self._done)
             yield result
 
-    def _translations(self, translator: Translator, size: int) -> Agreement:
+    def _translations(self, translator: Translator, size: int) -> PageAgreement:
         ours = [one.text for one in translator.translate(self._sources, beam_size=size)]
         theirs, stored = (
             [one["text"] for one in self._done_by(engine, "translate", self._sources, beam_size=size)]
@@ -95,9 +95,9 @@ class Comparison:
         )
         equal = sum(map(str.__eq__, ours, theirs))
         figures = bleu(ours, self._targets), bleu(stored, self._targets)
-        return Agreement("greedy" if size == 1 else f"beam {size}", equal, len(ours), "BLEU", *figures)
+        return PageAgreement("greedy" if size == 1 else f"beam {size}", equal, len(ours), "BLEU", *figures)
 
-    def _continuations(self, generator: Generator) -> Agreement:
+    def _continuations(self, generator: Generator) -> PageAgreement:
         """Greedy continuations of the first halves of texts, and what the page thinks of whole texts."""
         exact, page = self._engines
         beginnings = [" ".join(text.split()[: len(text.split()) // 2]) for text in self._targets]
@@ -106,9 +106,11 @@ class Comparison:
         equal = sum(one.text == other["text"] for one, other in zip(ours, theirs, strict=True))
         scores = [one for one in self._done_by(page, "scores", self._targets) if one["pieces"]]
         loss = -sum(one["logProb"] for one in scores) / max(sum(one["pieces"] for one in scores), 1)
-        return Agreement("greedy", equal, len(ours), figure_of(generator).name, quality(generator, self._pairs), loss)
+        return PageAgreement(
+            "greedy", equal, len(ours), figure_of(generator).name, quality(generator, self._pairs), loss
+        )
 
-    def _vectors(self, embedder: Embedder) -> Agreement:
+    def _vectors(self, embedder: Embedder) -> PageAgreement:
         sides = self._sources, self._targets
         ours = [embedder.embed(side) for side in sides]
         theirs, stored = (
@@ -117,10 +119,10 @@ class Comparison:
         )
         equal = int((np.abs(ours[0] - theirs[0]).max(axis=1) < EQUAL).sum())
         figures = [found(torch.from_numpy(src), torch.from_numpy(tgt), self._pairs) for src, tgt in (ours, stored)]
-        return Agreement("vectors", equal, len(self._pairs), figure_of(embedder).name, *figures)
+        return PageAgreement("vectors", equal, len(self._pairs), figure_of(embedder).name, *figures)
 
 
-def table(agreements: Sequence[Agreement], weights: str) -> list[str]:
+def table(agreements: Sequence[PageAgreement], weights: str) -> list[str]:
     """The agreements, as lines."""
     return [
         f"{one.name}: {one.equal:,} of {one.compared:,} outputs ({100 * one.share:.1f} %) are those of the run, with"

@@ -6,6 +6,7 @@ from ....system.errors import ModelError
 from ...browser.embedded import engine_parts, filled, model_text, page_file, why_no_page
 from ...exportable import Weights
 from ...runs.load import TrainedRun
+from ...runs.weights import count_parameters
 
 
 def page(loaded: TrainedRun, weights: Weights, *, title: str) -> str:
@@ -18,7 +19,7 @@ def page(loaded: TrainedRun, weights: Weights, *, title: str) -> str:
     Raises:
         ModelError: A page cannot hold the model; says why.
     """
-    count = sum(parameter.numel() for parameter in loaded.model.parameters())
+    count = count_parameters(loaded.model)
     if reasons := why_no_page(count, weights):
         raise ModelError(f"{title} cannot be exported to HTML: {'; '.join(reasons)}")
     parts = engine_parts() | {

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from ....data.batching import training_rows
 from ....data.corpus import Pair
-from ....seq2seq.model.config import unknown
 from ....seq2seq.training.batch import Batch
 from ...browser.precision import rounded
 from ...embedder import Embedder
@@ -17,6 +15,7 @@ from ...evaluation.retrieval import top_1
 from ...evaluation.scores import score
 from ...exportable import Weights
 from ...generator import Generator
+from ...runs.checkpoint import Purpose
 from ...runs.load import TrainedRun
 from ...translator import Translator
 
@@ -42,19 +41,17 @@ LOSS = Figure("nats per piece", 0.01, less_is_better=True)
 FOUND = Figure("% of translations found", 0.3)
 
 
+MACHINES: dict[Purpose, type[Machine]] = {
+    "translator": Translator,
+    "language model": Generator,
+    "sentence encoder": Embedder,
+}
+"""What puts a run to use."""
+
+
 def machine_of(loaded: TrainedRun) -> Machine:
-    """What puts a run to use."""
-    model: Any = loaded.model
-    match loaded.description.purpose:
-        case "translator":
-            decoding, facts = loaded.description.decoding_config(), loaded.description.corpus_facts()
-            return Translator(model, loaded.tokenizer, decoding, facts)
-        case "language model":
-            return Generator(model, loaded.tokenizer)
-        case "sentence encoder":
-            return Embedder(model, loaded.tokenizer)
-        case other:
-            raise unknown("purpose", other)
+    """What puts this run to use."""
+    return MACHINES[loaded.description.purpose].of(loaded)
 
 
 def figure_of(machine: Machine) -> Figure:
@@ -97,20 +94,20 @@ def _read(generator: Generator, texts: Sequence[str]) -> list[list[int]]:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WeightsChoice:
     """In how many bits weights are stored, and why."""
 
     weights: Weights
     reason: str
 
 
-def choose_weights(loaded: TrainedRun, pairs: Sequence[Pair]) -> Choice:
+def choose_weights(loaded: TrainedRun, pairs: Sequence[Pair]) -> WeightsChoice:
     """8 bits, or 16 where 8 cost too much of the quality on pairs of the validation set."""
     if not pairs:
-        return Choice("int8", "weights in int8; without a validation set no one knows what that costs")
+        return WeightsChoice("int8", "weights in int8; without a validation set no one knows what that costs")
     machine, in_8_bits = machine_of(loaded), machine_of(replace(loaded, model=rounded(loaded.model, "int8")))
     figure, before, after = figure_of(machine), quality(machine, pairs), quality(in_8_bits, pairs)
     said = f"{figure.name} {before:.2f}, with weights in int8 {after:.2f} ({after - before:+.2f})"
     if figure.cost(before, after) <= figure.may_cost:
-        return Choice("int8", said)
-    return Choice("float16", f"{said}: that costs more than {figure.may_cost:g}, so that weights are float16")
+        return WeightsChoice("int8", said)
+    return WeightsChoice("float16", f"{said}: that costs more than {figure.may_cost:g}, so that weights are float16")

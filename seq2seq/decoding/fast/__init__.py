@@ -27,19 +27,16 @@ of d_k and d_v, with zeros to fill up the other.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from ...model.encoder_decoder import Transformer
 from .model import FastTransformer
-from .state import FastState
 
 if TYPE_CHECKING:
     from ...model.decoder_only import DecoderOnly
     from .decoder_only import FastDecoderOnly
 
-__all__ = ["FastTransformer", "arrange", "begin"]
+__all__ = ["FastTransformer", "arrange"]
 
 
 def arrange(model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int]) -> "FastTransformer | FastDecoderOnly":
@@ -49,8 +46,3 @@ def arrange(model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int]) ->
     from .decoder_only import FastDecoderOnly
 
     return FastDecoderOnly(model, forbidden_ids)
-
-
-def begin(fast: Any, src: Tensor) -> FastState:
-    """The state that a search begins with: of sources (B, S), or of B texts where S is 0."""
-    return fast.encode(src) if src.size(1) else fast.begin(src.size(0))

@@ -28,7 +28,7 @@ class FastDecoder:
         self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int]
     ) -> None:
         config = model.config
-        self._pad_id, self._max_seq_len = model.pad_id, config.max_seq_len
+        self._max_seq_len = config.max_seq_len
         self._num_layers, self._heads, self._width = len(model.decoder.layers), config.num_heads, head_width(config)
         self._embedding, self._rotary = Embedding.of(embedding), Rotary.of(embedding, config)
         self._norm = final_norm(model.decoder.norm, config.norm_order)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ...model import layers
 from ...model.decoder_only import DecoderOnly
+from ...model.masks import PAD_ID
 from ..search import SearchState
 from .decoder import FastDecoder, attend_to_past
 from .state import FastState
@@ -61,15 +62,13 @@ class FastDecoderOnly(FastDecoder):
             EncoderLayer.of(cast(layers.EncoderLayer, layer), model.config) for layer in model.decoder.layers
         ]
 
-    def begin(self, size: int) -> FastState:
-        """The state of so many texts that begin with nothing."""
-        return FastState(None, self._past(size))
-
     def encode(self, src: Tensor) -> FastState:
-        """Reads sources (B, S) as prompts; ValueError for one longer than `max_seq_len`."""
+        """Reads sources (B, S) as prompts, none where S is 0; ValueError for one longer than `max_seq_len`."""
         self._check(src)
         size, length = src.shape
-        real = src != self._pad_id  # (B, S), padding at the end
+        if length == 0:
+            return FastState(None, self._past(size))
+        real = src != PAD_ID  # (B, S), padding at the end
         tokens = self._embedding.tokens
         bias = tokens.new_zeros(real.shape).masked_fill_(~real, float("-inf"))
         later = torch.ones(length, length, dtype=torch.bool, device=src.device).triu(1)

@@ -7,10 +7,11 @@ from torch.nn import functional as F
 
 from ...model import layers
 from ...model.encoder_decoder import Transformer
+from ...model.masks import PAD_ID
 from .weights import Embedding, EncoderLayer, Rotary, final_norm
 
 _MIN_KEYS = 16
-"""Sources are given at least so many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
+"""Sources are given at least this many keys, masked ones if need be: torch's softmax over fewer is not vectorised."""
 _ENCODED_TOGETHER = 64
 """Sources, neighbours in the batch, that are encoded at once."""
 
@@ -20,7 +21,7 @@ class Encoder:
 
     def __init__(self, model: Transformer) -> None:
         config = model.config
-        self._pad_id, self._heads = model.pad_id, config.num_heads
+        self._heads = config.num_heads
         self._embedding = Embedding.of(model.src_embedding)
         self._rotary = Rotary.of(model.src_embedding, config)
         self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.encoder.layers]
@@ -37,7 +38,7 @@ class Encoder:
         -inf at padding, (B, S or more).
         """
         size, length = src.shape
-        mask = F.pad(src != self._pad_id, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
+        mask = F.pad(src != PAD_ID, (0, max(_MIN_KEYS - length, 0)))  # (B, S)
         tokens = self._embedding.tokens
         bias = tokens.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
         memory = tokens.new_zeros(*mask.shape, tokens.size(1))

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ...model import layers
 from ...model.encoder_decoder import Transformer
+from ...model.masks import PAD_ID
 from ..search import SearchState
 from .decoder import FastDecoder, attend_to_past
 from .encoder import Encoder
@@ -32,7 +33,7 @@ class FastTransformer(FastDecoder):
         """Encodes sources (B, S), which `max_seq_len` limits, and projects the memory for every decoder layer."""
         self._check(src)
         size, length = src.shape
-        if size == 1 and length <= self._projections.longest_to_fold and bool((src != self._pad_id).all()):
+        if size == 1 and length <= self._projections.longest_to_fold and bool((src != PAD_ID).all()):
             memory = self._projections.fold(self._encoder.encode_alone(src))
         else:
             memory = self._projections.project(*self._encoder.encode(src))

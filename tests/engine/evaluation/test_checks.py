@@ -138,8 +138,8 @@ def see_all(length: int, device: torch.device | None = None) -> Tensor:
     return torch.ones_like(causal_mask(length, device))
 
 
-def see_padding(ids: Tensor, pad_id: int) -> Tensor:
-    return torch.ones_like(ids != pad_id)[:, None, None, :]
+def see_padding(ids: Tensor) -> Tensor:
+    return torch.ones_like(ids, dtype=torch.bool)[:, None, None, :]
 
 
 def break_causality(patch: pytest.MonkeyPatch) -> None:

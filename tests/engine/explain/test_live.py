@@ -15,10 +15,11 @@ from tfm.engine.explain.explanation import explain
 from tfm.engine.explain.page import page
 from tfm.engine.explain.probes import head_off
 from tfm.engine.explain.text import Focus
-from tfm.engine.explain.trace import attention_modules, trace
+from tfm.engine.explain.trace import trace
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.runs.load import TrainedRun, load_run
 from tfm.seq2seq.model import ModelConfig
+from tfm.seq2seq.model.attention import attention_modules
 from tfm.seq2seq.model.config import Activation, Architecture, NormOrder, Positions
 
 pytestmark = needs_node

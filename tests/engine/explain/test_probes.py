@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from tfm.engine.explain.probes import early_logits, head_off, without_each_head
-from tfm.engine.explain.trace import attention_modules, trace
+from tfm.engine.explain.trace import trace
 from tfm.seq2seq.model import Transformer
-from tfm.seq2seq.model.attention import MultiHeadAttention, recording
+from tfm.seq2seq.model.attention import MultiHeadAttention, attention_modules, recording
 
 SRC, TGT = torch.tensor([[20, 21, 22, 3]]), torch.tensor([[2, 30, 31]])
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 from helpers.explained import SMALL, build, layers_of
 
-from tfm.engine.explain.trace import attention_modules, trace
+from tfm.engine.explain.trace import trace
 from tfm.seq2seq.model import ModelConfig, Transformer
+from tfm.seq2seq.model.attention import attention_modules
 
 SRC, TGT = torch.tensor([[20, 21, 22, 3]]), torch.tensor([[2, 30, 31]])
 

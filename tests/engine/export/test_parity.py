@@ -27,7 +27,7 @@ def run(trained_run: Callable[..., Path]) -> Path:
 def exported(run: Path, tmp_path: Path) -> Any:
     """Its export, loaded."""
     export_checkpoint(RunDirectory(run), RunDirectory(run).find_model(), tmp_path / "export")
-    return load_export(tmp_path / "export", threads=1)
+    return load_export(tmp_path / "export")
 
 
 @pytest.fixture

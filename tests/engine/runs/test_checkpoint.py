@@ -43,6 +43,7 @@ from tfm.seq2seq.training.optimizer import Optimizer
 from tfm.seq2seq.training.progress import Progress
 from tfm.system import files
 from tfm.system.errors import EnvironmentFault, ModelError
+from tfm.system.reporter import say_nothing
 
 CONFIG = ModelConfig(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1, max_seq_len=8)
 FILES = ["ema.safetensors", "manifest.json", "model.json", "model.safetensors", "optimizer.safetensors", "state.json"]
@@ -214,7 +215,7 @@ def assert_refused(directory: Path, name: str = "manifest.json", sound: Path | N
         read_all(directory)
     run = RunDirectory(directory.parent.parent)
     with pytest.raises(ModelError, match="no valid checkpoint"):
-        run.newest_saved(lambda text: None)
+        run.newest_saved(say_nothing)
     if name in UNUSED or (sound is not None and entries_of_use(directory) == entries_of_use(sound)):
         assert run.find_model().checkpoint == directory
         return

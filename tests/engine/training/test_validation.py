@@ -165,7 +165,7 @@ def test_a_sentence_encoder_is_scored_by_its_loss_and_by_what_a_search_among_all
 
 
 def masked_validator(tokenizer: Tokenizer, batches: list[Batch], stop: Any = None) -> "partial[dict[str, Any]]":
-    ids = {"pad_id": PAD_ID, "eos_id": EOS_ID, "mask_id": MASK_ID, "first_piece": FIRST_TEXT_ID}
+    ids = {"eos_id": EOS_ID, "mask_id": MASK_ID, "first_piece": FIRST_TEXT_ID}
     masking = Masking(**ids, vocab_size=len(tokenizer.tgt))
     return partial(validate_guesses, DevSet(lambda: batches, [], Recorder(), lambda: stop), masking=masking)
 

@@ -18,7 +18,8 @@ SIZE = 4096
 def together(count: int, what: Callable[[int, SharedMemory, Wait], Tensor], size: int = SIZE) -> list[Tensor]:
     """What each of so many ranks finds when all do the same at once, in memory that the first of them has made."""
     leader = SharedMemory()
-    file = leader.open()
+    leader.open()
+    file = leader.file
     assert file is not None
     assert leader.reserve(count, size)
     memories = [leader, *(SharedMemory(os.dup(file)) for _ in range(count - 1))]
@@ -107,9 +108,11 @@ def test_where_there_is_no_such_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not memory.reserve(2, SIZE)
     assert not memory.fits(torch.zeros(1))
     monkeypatch.setattr(os, "memfd_create", refused, raising=False)
-    assert memory.open() is None
+    memory.open()
+    assert memory.file is None
     monkeypatch.undo()
-    if memory.open() is not None:
+    memory.open()
+    if memory.file is not None:
         monkeypatch.setattr(os, "posix_fallocate", refused)
         assert not memory.reserve(2, SIZE)
         assert not memory.fits(torch.zeros(1))

@@ -47,12 +47,12 @@ def randomise() -> Callable[[nn.Module], None]:
 def build_model(
     tiny_config: Callable[..., ModelConfig], randomise: Callable[[nn.Module], None]
 ) -> Callable[..., Transformer]:
-    """`build_model(positions="none")`: a random tiny model in eval mode, 11 source and 13 target pieces, pad_id 0."""
+    """`build_model(positions="none")`: a random tiny model in eval mode, 11 source and 13 target pieces."""
 
-    def make(*, seed: int = 0, pad_id: int = 0, **changes: Any) -> Transformer:
+    def make(*, seed: int = 0, **changes: Any) -> Transformer:
         torch.manual_seed(seed)
         config = tiny_config(**changes)
-        model = Transformer(config, src_vocab_size=11, tgt_vocab_size=13, shared_vocab=False, pad_id=pad_id)
+        model = Transformer(config, src_vocab_size=11, tgt_vocab_size=13, shared_vocab=False)
         randomise(model)
         return model.eval()
 

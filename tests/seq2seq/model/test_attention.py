@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps, recording
 from tfm.seq2seq.model.dropout import Dropout
 from tfm.seq2seq.model.encoder_decoder import Transformer
-from tfm.seq2seq.model.masks import additive_mask, causal_mask
+from tfm.seq2seq.model.masks import PAD_ID, additive_mask, causal_mask
 
 B, T, S, D = 2, 5, 7, 12
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -312,7 +312,7 @@ def test_maps_hold_the_weights_of_every_attention(build_model: Callable[..., Tra
 
 def test_maps_are_zero_where_a_mask_forbids(build_model: Callable[..., Transformer]) -> None:
     model, src = build_model(), ids(B, S)
-    src[1, 4:] = model.pad_id
+    src[1, 4:] = PAD_ID
     with attention_maps(model) as maps:
         model(src, ids(B, T))
     for name, [weights] in maps.items():
@@ -335,11 +335,11 @@ def test_the_recorded_weights_are_those_of_the_formula(build_model: Callable[...
 
 def test_the_recorded_scores_are_those_of_the_formula(build_model: Callable[..., Transformer]) -> None:
     model, src, tgt = build_model(d_k=3), ids(B, S), ids(B, T)
-    src[1, 4:] = model.pad_id
+    src[1, 4:] = PAD_ID
     with attention_maps(model, scores=True) as maps:
         model(src, tgt)
     for name, x, mask in (
-        ("encoder.layers.0.self_attn", model.src_embedding(src), (src != model.pad_id)[:, None, None]),
+        ("encoder.layers.0.self_attn", model.src_embedding(src), (src != PAD_ID)[:, None, None]),
         ("decoder.layers.0.self_attn", model.tgt_embedding(tgt), torch.ones(T, T, dtype=torch.bool).tril()),
     ):
         attn = model.get_submodule(name)
@@ -353,7 +353,7 @@ def test_scores_are_had_where_weights_are_and_their_softmax_is_the_weights(
     build_model: Callable[..., Transformer],
 ) -> None:
     model, src, tgt = build_model(attention_dropout=0.5).eval(), ids(B, S), ids(B, T)
-    src[1, 4:] = model.pad_id
+    src[1, 4:] = PAD_ID
     with attention_maps(model) as weights:
         plain = model(src, tgt)
     with attention_maps(model, scores=True) as scores:

@@ -2,19 +2,20 @@
 
 import torch
 
+from tfm.data import tokenizer
 from tfm.seq2seq.model.attention import attention
-from tfm.seq2seq.model.masks import additive_mask, causal_mask, pad, padding_mask
+from tfm.seq2seq.model.masks import PAD_ID, additive_mask, causal_mask, pad, padding_mask
 
 
 def test_padding_mask_hides_padding_and_nothing_else() -> None:
     ids = torch.tensor([[5, 7, 9], [4, 0, 0]])
-    mask = padding_mask(ids, pad_id=0)
+    mask = padding_mask(ids)
     assert mask.shape == (2, 1, 1, 3)  # (B, 1, 1, S)
     assert mask[:, 0, 0].tolist() == [[True, True, True], [True, False, False]]
 
 
-def test_padding_mask_takes_any_pad_id() -> None:
-    assert padding_mask(torch.tensor([[0, 3, 1]]), pad_id=3).flatten().tolist() == [True, False, True]
+def test_vocabularies_leave_the_id_of_padding_free() -> None:
+    assert tokenizer.PAD_ID == PAD_ID
 
 
 def test_causal_mask_lets_position_i_see_j_up_to_i() -> None:
@@ -34,7 +35,7 @@ def test_causal_mask_is_made_where_it_is_needed() -> None:
 
 def test_padding_and_causal_masks_combine_by_broadcasting() -> None:
     ids = torch.tensor([[5, 7, 0]])
-    both = padding_mask(ids, pad_id=0) & causal_mask(3)
+    both = padding_mask(ids) & causal_mask(3)
     assert both.shape == (1, 1, 3, 3)
     assert both[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
 
@@ -65,5 +66,5 @@ def test_adding_minus_infinity_equals_the_boolean_mask() -> None:
 
 def test_rows_are_filled_up_to_the_longest() -> None:
     assert pad([[5, 6, 3], [3], []]).tolist() == [[5, 6, 3], [3, 0, 0], [0, 0, 0]]
-    assert pad([[], []], 7).shape == (2, 0) and pad([[5], []], 7).tolist() == [[5], [7]]
+    assert pad([[], []]).shape == (2, 0) and pad([[5], []], 2).tolist() == [[5, 0], [0, 0]]
     assert pad([[]]).dtype == pad([[5]]).dtype == torch.int64

@@ -113,4 +113,4 @@ def test_training_loss_sums_over_a_padded_batch() -> None:
     expected = F.cross_entropy(
         layer(hidden).flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=0.1, reduction="sum"
     )
-    torch.testing.assert_close(training_loss(hidden, layer, targets, 0.1, PAD), expected)
+    torch.testing.assert_close(training_loss(hidden, layer, targets, 0.1), expected)

@@ -15,7 +15,7 @@ from tfm.seq2seq.model.encoder_only import EncoderOnly
 from tfm.seq2seq.training.masking import MaskedTokenLoss, Masking
 
 V = 60
-MASKING = Masking(mask_id=MASK_ID, first_piece=FIRST_TEXT_ID, vocab_size=V, pad_id=PAD_ID, eos_id=EOS_ID)
+MASKING = Masking(mask_id=MASK_ID, first_piece=FIRST_TEXT_ID, vocab_size=V, eos_id=EOS_ID)
 
 
 def sentences(lengths: list[int]) -> Tensor:

@@ -1,12 +1,14 @@
 """The choice between 8 and 16 bits: by what 8 bits cost, in the figure of each kind of machine."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from helpers.learned import made
 
 from tfm.engine.export.html import quality as quality_module
-from tfm.engine.export.html.quality import BLEU, FOUND, LOSS, choose_weights, figure_of, machine_of, quality
+from tfm.engine.export.html.quality import BLEU, FOUND, LOSS, MACHINES, choose_weights, figure_of, machine_of, quality
+from tfm.engine.runs.checkpoint import Purpose
 from tfm.engine.runs.load import TrainedRun, load_run
 
 
@@ -31,6 +33,10 @@ def test_8_bits_unless_they_cost_more_than_3_tenths(
 def test_without_a_validation_set_nothing_is_measured(loaded: TrainedRun) -> None:
     choice = choose_weights(loaded, [])
     assert choice.weights == "int8" and "no one knows" in choice.reason
+
+
+def test_each_purpose_has_its_machine() -> None:
+    assert set(MACHINES) == set(get_args(Purpose))
 
 
 def test_each_machine_has_its_figure(loaded: TrainedRun, pairs: list[tuple[str, str]]) -> None:

@@ -45,7 +45,8 @@ def test_step_by_step_it_is_the_plain_model(choices: dict[str, Any]) -> None:
     targets = torch.randint(4, 17, (3, 40), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
     fast = FastDecoderOnly(model)
-    for src, state in ((SRC, fast.encode(SRC)), (SRC[:, :0], fast.begin(3))):
+    for src in (SRC, SRC[:, :0]):
+        state = fast.encode(src)
         stepwise = torch.stack([fast(targets[:, i], i, state).clone() for i in range(40)], dim=1)
         torch.testing.assert_close(stepwise, model(src, targets), atol=5e-5, rtol=1e-4)
 
