@@ -120,7 +120,7 @@ def _with_progress(asked: Asked, run: Path, evaluated: Evaluate) -> "TestResult"
     sources = asked.test_set.sources
     asked.console.say(f"translating {len(sources):,} sentences with {run}")
     bar = asked.console.progress("translating", len(sources), "sentence")
-    result = evaluated(run, sources, asked.test_set.references, on_done=bar.update)
+    result = evaluated(run, sources, asked.test_set.references, lines=asked.test_set.lines, on_done=bar.update)
     bar.close()
     return result
 

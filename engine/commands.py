@@ -197,6 +197,7 @@ def evaluate(
         glossary=terms,
         calibrate=calibrate,
         opposite=_path(opposite),
+        lines=test_set.lines,
         device=device,
         warn=console.warn,
     )

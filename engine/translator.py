@@ -172,7 +172,7 @@ class Translator(FromRun):
         beam_size: int | None = None,
         search: Search | None = None,
         prefixes: Sequence[str] | str | None = None,
-        first_line: int = 0,
+        first_line: int | Sequence[int] = 0,
         glossary: "Glossary | None" = None,
         repair: bool | None = None,
     ) -> list[Translation]:
@@ -197,7 +197,8 @@ class Translator(FromRun):
                 empty one leaves a translation free. The last word of a prefix may go on: `Haus` can become `Haustür`.
                 Of a text that has to be split, the first part takes the prefix. A blank text stays blank. Nothing
                 follows a prefix that is as long as the run's limit for its text.
-            first_line: Number of the first text in a longer stream; a sample and a warning depend on its line's number.
+            first_line: Number of the first text in a longer stream, or the number of each; a sample and a warning
+                depend on it.
             glossary: Terms whose translations are given. A text whose free translation lacks one is searched once
                 more, by a beam search that ends no output without its terms.
             repair: Search once more where an output lacks placeholders that are carried through or repeats itself.
@@ -213,7 +214,7 @@ class Translator(FromRun):
         """
         check_texts(texts)
         check_type(repair, "repair", bool, type(None))
-        check_type(first_line, "first_line", int)
+        check_type(first_line, "first_line", int, Sequence)
         if glossary is not None:
             from ..data.glossary import Glossary  # it comes with the first glossary
 
@@ -224,7 +225,8 @@ class Translator(FromRun):
             raise ValueError("give beam_size or search, not both: a search has its own beam size")
         search = search or self.search(beam_size)
         starts = self._encode_prefixes(prefixes, len(texts))
-        jobs = [self._job(text, first_line + i, starts[i], glossary) for i, text in enumerate(texts)]
+        lines = range(first_line, first_line + len(texts)) if isinstance(first_line, int) else first_line
+        jobs = [self._job(*one, glossary) for one in zip(texts, lines, starts, strict=True)]
         if self.calibration is not None and self.calibration.holds_for(search):
             for job, start in zip(jobs, starts, strict=True):
                 job.calibration = None if start else self.calibration  # what is given is no sign of quality

@@ -84,6 +84,7 @@ def evaluate_set(
     repair: bool | None = None,
     calibrate: bool = False,
     opposite: Path | None = None,
+    lines: Sequence[int] | None = None,
     device: str = "auto",
     warn: Callable[[str], None] = say_nothing,
     on_done: Callable[[int], None] = lambda done: None,
@@ -92,7 +93,8 @@ def evaluate_set(
 
     The metrics are those of `scores.METRICS`. `calibrate` keeps with the run how the chrF of its translations goes with
     what is seen of them without references: from then on its translations are `projected`, see `projection`.
-    `opposite` is a run from the target language to that of the sources. For the other arguments see `Translator.load`
+    `opposite` is a run from the target language to that of the sources. `lines` are the numbers of the sources in their
+    file, counted from 1, where some were left out. For the other arguments see `Translator.load`
     and `Translator.translate`; `on_done` hears the number of sentences translated so far.
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
@@ -102,9 +104,12 @@ def evaluate_set(
     if calibrate:
         refuse_few(sum(map(translator.is_searched, sources)))
     found: list[Translation] = []
+    numbers = [line - 1 for line in lines or range(1, len(sources) + 1)]
     for start in range(0, len(sources), CHUNK_TEXTS):
-        chunk = sources[start : start + CHUNK_TEXTS]
-        found += translator.translate(chunk, search=search, first_line=start, glossary=glossary, repair=repair)
+        part = slice(start, start + CHUNK_TEXTS)
+        found += translator.translate(
+            sources[part], search=search, first_line=numbers[part], glossary=glossary, repair=repair
+        )
         on_done(len(found))
     outputs = [translation.text for translation in found]
     chrf, projections = sentence_chrf(outputs, references), [one.projected for one in found]

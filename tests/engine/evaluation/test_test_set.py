@@ -95,6 +95,13 @@ def test_progress_is_told_and_lines_keep_their_numbers_when_a_set_is_taken_in_ch
     assert [warning.split(" has")[0] for warning in warnings] == ["line 7"]
 
 
+def test_warnings_name_the_lines_of_the_file(run_directory: Path, pairs: list[tuple[str, str]]) -> None:
+    heard: list[str] = []
+    long = (" ".join(["cat"] * 80), "Katze")
+    evaluate(run_directory, [pairs[0], long], lines=[3, 40], metrics=["bleu"], beam_size=1, warn=heard.append)
+    assert [one.split(" has ")[0] for one in heard] == ["line 40"]
+
+
 def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no run"):
         evaluate(tmp_path / "absent", [("a", "b")])
