@@ -7,6 +7,7 @@ from ..seq2seq.model.config import unknown
 from ..seq2seq.training.progress import Progress
 from ..system.errors import ModelError
 from .exportable import why_not_exportable
+from .projection import read_calibration
 from .runs.checkpoint import Purpose, checkpoint_step, read_description, read_state
 from .runs.curves import metric_of, validations
 from .runs.directory import RunDirectory, best_checkpoint, improved_with
@@ -51,6 +52,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
         "repair": f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}" if translates else None,
+        "calibration": _calibration(run, best_checkpoint(sound) or last) if translates else None,
         "export": f"not possible: {'; '.join(obstacles)}" if obstacles else "ctranslate2",
         "training": {
             "step": progress.step,
@@ -64,6 +66,18 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "verdict": found,
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }
+
+
+def _calibration(run: RunDirectory, translates: Path) -> str:
+    """What is known of how good single translations by a checkpoint are, or the command that finds it out."""
+    if run.calibration.exists():
+        try:
+            found = read_calibration(run.calibration, translates)
+        except ModelError as error:
+            return str(error)
+        if found is not None:
+            return f"by {found.pairs:,} pairs, for beam size {found.beam_size}: --json and --review project a chrF"
+    return f"none; tfm evaluate --run {run.quoted} --calibrate lets --json and --review say how good a translation is"
 
 
 def _checkpoint_lines(

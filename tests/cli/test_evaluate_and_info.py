@@ -346,12 +346,14 @@ def test_a_run_is_calibrated_with_its_own_validation_set_or_with_another(
     few = tfm("evaluate", "--run", run, "--calibrate")
     assert few.returncode == 3 and "at least 100 translations with references, and here are 9" in error_of(few)
     assert not (run / "calibration.json").exists()
+    assert f"tfm evaluate --run {run} --calibrate" in tfm("info", "--run", run).stdout.decode()
     flags = ["--run", run, "--src", "train.en", "--tgt", "train.de"]
     done = tfm("evaluate", *flags, "--calibrate", "--json")
     assert done.returncode == 0 and "copy is calibrated" in error_of(done), error_of(done)
     found = json.loads(done.stdout)
     assert found["projection"]["sentences"] == 180 and 0.8 < found["projection"]["covered"] <= 1
     assert found["scores"] == json.loads(tfm("evaluate", *flags, "--json").stdout)["scores"]
+    assert "by 180 pairs, for beam size 5" in json.loads(tfm("info", "--run", run, "--json").stdout)["calibration"]
 
 
 def test_a_damaged_calibration_stops_no_translation(tfm: Tfm, corpus: Path, calibrated_run: Path) -> None:
@@ -360,6 +362,7 @@ def test_a_damaged_calibration_stops_no_translation(tfm: Tfm, corpus: Path, cali
     path.write_text(path.read_text(encoding="utf-8").replace('"pairs": 180', '"pairs": 181'), encoding="utf-8")
     done = tfm("translate", "--run", calibrated_run, "--json", "one two")
     assert done.returncode == 0 and "nothing is projected until it is made anew" in error_of(done)
+    assert "damaged" in json.loads(tfm("info", "--run", calibrated_run, "--json").stdout)["calibration"]
     assert json.loads(whole.stdout).keys() - json.loads(done.stdout).keys() == {"projected_chrf"}
     done = tfm("evaluate", "--run", calibrated_run, "--src", "train.en", "--tgt", "train.de", "--calibrate")
     assert done.returncode == 0, error_of(done)
