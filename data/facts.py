@@ -221,7 +221,10 @@ def words_again(text: str, source: str) -> int:
 
 def _most_frequent(text: str) -> int:
     words = text.split()
-    return max(Counter(zip(words, words[1:], words[2:], strict=False)).values(), default=0)
+    threes = list(zip(words, words[1:], words[2:], strict=False))
+    if len(set(threes)) == len(threes):  # as of most texts
+        return min(len(threes), 1)
+    return max(Counter(threes).values())
 
 
 def _most_repeated(text: str) -> int:
