@@ -214,7 +214,7 @@ from tfm.engine.workers import ranks
 start = ranks._start
 def remember(*arguments):
     follower = start(*arguments)
-    open(sys.argv[1], "w").write(str(follower.pid))
+    open(sys.argv[1], "w").write(str(follower._process.pid))
     return follower
 ranks._start = remember
 with ranks.joined(ranks.Ranks(0, 2, 1), "tfm.engine.training.follower"):
