@@ -10,10 +10,6 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any, NoReturn, TextIO
 
 from ..system.cores import allowed_cores, available_cores
@@ -123,39 +119,6 @@ def set_up_libraries() -> None:
     # together each time it has been used up.
     if (cores := available_cores()) < allowed_cores():
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))
-    if "torch" not in sys.modules:
-        sys.meta_path.insert(0, _WithoutShapes())
-
-
-class _WithoutShapes(MetaPathFinder):
-    """Spares torch a quarter of its import: the functions that say what each operation does to shapes.
-
-    Graphs alone (`torch.compile`) need them, and no command makes one. Whoever imports what makes them gets these
-    functions first, as torch itself would have had it. Another torch than the one that this was tried with is left as
-    it is.
-    """
-
-    TORCH = "2.13."
-    SHAPES = "torch._meta_registrations"
-    GRAPHS = frozenset({"torch._dynamo", "torch._prims"})
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if fullname == self.SHAPES and sys.modules["torch"].__version__.startswith(self.TORCH):
-            return ModuleSpec(fullname, _InPlaceOfShapes())
-        if fullname in self.GRAPHS:
-            sys.meta_path.remove(self)
-            sys.modules.pop(self.SHAPES, None)
-            import_module(self.SHAPES)
-        return None
-
-
-class _InPlaceOfShapes(Loader):
-    """Loads a module that has no names."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Does what the real one does besides: without its metaclass, torch makes no `torch.Generator`."""
-        metaclass = import_module("torch._opaque_base").OpaqueBaseMeta
-        sys.modules["torch._C"]._set_generator_metaclass(metaclass)
 
 
 @contextlib.contextmanager

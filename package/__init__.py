@@ -8,25 +8,49 @@
 The names are those of `tfm.engine`; `tfm.__version__` is the version. Importing this package loads no torch.
 """
 
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-from tfm import engine
-
 if TYPE_CHECKING:
-    from tfm.engine import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+    from tfm.engine import (
+        Beam,
+        Embedder,
+        Generation,
+        Generator,
+        Greedy,
+        PieceEmbedder,
+        Sample,
+        Translation,
+        Translator,
+        evaluate,
+        train,
+        translate,
+    )
 
     __version__: str
 
-__all__ = ["__version__"]
-__all__ += engine.__all__
+__all__ = [
+    "Beam",
+    "Embedder",
+    "Generation",
+    "Generator",
+    "Greedy",
+    "PieceEmbedder",
+    "Sample",
+    "Translation",
+    "Translator",
+    "__version__",
+    "evaluate",
+    "train",
+    "translate",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return metadata.version("tfm")
     if name in __all__:
-        return getattr(engine, name)
+        return getattr(import_module(".engine", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,24 +42,3 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
     code, out, _ = ended(">&- 2>&-", "data", "--data", str(tmp_path / "a.tsv"), "--report", str(tmp_path / "report"))
     assert (code, out) == (5, "")
     assert all(line.count("\t") == 2 for line in (tmp_path / "report").read_text().splitlines())
-
-
-@pytest.mark.parametrize("graph", ["compile(torch.sum, backend='eager')(x)", "export.export(Cut(), (x,)).module()(x)"])
-def test_whoever_makes_a_graph_has_what_the_command_leaves_out(graph: str) -> None:
-    program = f"""
-from tfm.cli.startup import set_up_libraries
-set_up_libraries()
-import sys, torch
-assert "torch._prims" not in sys.modules
-class Cut(torch.nn.Module):
-    def forward(self, x):
-        return torch.nn.functional.scaled_dot_product_attention(x, x, x).sum()
-x = torch.ones(1, 2, 3, 4)
-assert torch.Generator().manual_seed(1).initial_seed() == 1
-print(torch.{graph}.item())
-import torch._meta_registrations as shapes
-assert shapes.meta_scatter_add
-assert torch.Generator().manual_seed(1).initial_seed() == 1
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "24.0\n"), done.stderr

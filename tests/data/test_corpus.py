@@ -143,9 +143,9 @@ def test_a_mixture_of_more_new_pairs_than_old_ones(monkeypatch: pytest.MonkeyPat
 
 
 def test_older_pairs_go_with_pairs_only(write: Write) -> None:
-    path = str(write("old.tsv", "a\tb\n"))
+    path, lines = str(write("old.tsv", "a\tb\n")), str(write("old.txt", "a\n"))
     assert replay_corpus(DataConfig()) is None
-    both = replay_corpus(DataConfig(replay=[path], replay_src=[path], replay_tgt=[path]))
+    both = replay_corpus(DataConfig(replay=[path], replay_src=[lines], replay_tgt=[lines]))
     assert both is not None and both.count() == 2
     with pytest.raises(UsageError, match="text alone"):
         replay_corpus(DataConfig(text=["x.txt"], replay=[path]))

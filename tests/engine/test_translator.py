@@ -542,7 +542,7 @@ def test_one_text_is_not_translated_letter_by_letter(translator: Translator) -> 
         ("beam_size", "5", "int or None"),
         ("beam_size", 2.5, "int or None"),
         ("beam_size", True, "int or None"),
-        ("first_line", None, "int"),
+        ("first_line", None, "int or Sequence"),
     ],
 )
 def test_an_argument_of_another_type_is_named(

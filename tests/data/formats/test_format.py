@@ -71,11 +71,9 @@ def contents() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("content", "compress"), list(contents()))
 def test_count_of_lines(write: Write, content: bytes, compress: Callable[[bytes], bytes] | None) -> None:
-    path = write("pairs.tsv", compress(content) if compress and content else content)
-    for corpus in (
-        open_spec(str(path), DataConfig()),
-        open_corpus(DataConfig(src=[str(path)] * 2, tgt=[str(path)] * 2)),
-    ):
+    packed = compress(content) if compress and content else content
+    path, lines = write("pairs.tsv", packed), str(write("lines.txt", packed))
+    for corpus in (open_spec(str(path), DataConfig()), open_corpus(DataConfig(src=[lines] * 2, tgt=[lines] * 2))):
         assert corpus.count() == len(list(corpus.pairs()))
 
 
