@@ -37,6 +37,7 @@ class _Watch:
         self._rank, self._count = rank, count
         self._store, _, _ = next(distributed.rendezvous("env://"))  # pyright: ignore[reportPrivateImportUsage]
         self._store.set(self._key("host", rank), platform.node() or "its machine")
+        self._store.add(self._key("beats", rank), 1)  # whoever dies from here on is missed
         self._left = threading.Event()
         self._reached_store = time.monotonic()
         self._beats = threading.Thread(target=self._beat, daemon=True)
