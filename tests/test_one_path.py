@@ -195,6 +195,7 @@ def test_each_language_takes_the_way_that_it_is_there_for(trained: Path, request
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_multi30k(corpora: Path, tmp_path: Path) -> None:
     folder = corpora / "multi30k"
     dev = ("--dev-src", folder / "valid.en", "--dev-tgt", folder / "valid.de")
