@@ -24,7 +24,7 @@ from tfm.engine.evaluation.scores import score
 HEADER = ("run", "text", "lines", "chrF", "as it is", "difference", "BLEU", "as it is")
 SEED = 7
 LETTERS_AN_ERROR = 25
-"""There is one typing error in about so many letters."""
+"""There is one typing error in about this many letters."""
 _IN_A_WORD = regex.compile(r"(?<=\p{L}\p{M}*)\p{L}\p{M}*(?=\p{L})")
 """A letter that is neither the first nor the last of its word, with its marks."""
 

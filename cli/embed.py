@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _HEADER_BYTES = 128
 """Length of the header of a .npy file; the format wants a multiple of 64."""
-_Part = tuple[str | bytes, int, int]
-"""What is to be written for some lines or pairs of lines, how many they are, and how many of them are blank."""
+_Part = tuple[Iterable[str | bytes], int, int]
+"""What is written for a chunk of lines or of pairs of lines, how many they are, and how many of them are blank."""
 
 
 def embed(
@@ -93,19 +93,18 @@ def embed(
     chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
     decoder = LineDecoder(known)
     how: dict[str, Any] = {"checkpoint": checkpoint, "device": device, "warn": console.warn}
-    to = output_or_stdout(output)
     if pieces:
         parts = _pieces(PieceEmbedder.load(directory, **how), chunks, decoder)
-        remark = _write(parts, to, "lines are blank: they have no pieces")
+        remark = _write(parts, output_or_stdout(output), "lines are blank: they have no pieces")
     else:
         embedder = Embedder.load(directory, **how)
         if both is not None:
             parts = _similarities(embedder, both, decoder)
-            remark = _write(parts, to, "pairs have a blank side: their similarity is 0")
+            remark = _write(parts, output_or_stdout(output), "pairs have a blank side: their similarity is 0")
         else:
             array = output if output is not None and output.suffix == ".npy" else None
             parts = _vectors(embedder, chunks, decoder, as_rows=array is not None)
-            to = to if array is None else _array_file(array, embedder.size)
+            to = output_or_stdout(output) if array is None else _array_file(array, embedder.size)
             remark = _write(parts, to, "lines are blank: their vectors are zero")
     decoder.report(console)
     if remark:
@@ -150,10 +149,10 @@ def _vectors(
         texts = decoder.decode(chunk)
         vectors = embedder.embed(texts, first_line=line)
         if as_rows:
-            content = vectors.astype("<f4").tobytes()
+            content = [vectors.astype("<f4").tobytes()]
         else:
             records = ({"text": text, "vector": _numbers(one)} for text, one in zip(texts, vectors, strict=True))
-            content = "".join(json_line(record) + "\n" for record in records)
+            content = (json_line(record) + "\n" for record in records)
         yield content, len(texts), int((~vectors.any(axis=1)).sum())
         line += len(texts)
 
@@ -164,14 +163,16 @@ def _numbers(vector: "Vectors") -> list[float]:
 
 
 def _pieces(embedder: "PieceEmbedder", chunks: "Iterable[Chunk]", decoder: "LineDecoder") -> Iterator[_Part]:
-    """The pieces of each line and their vectors, line by line, for they are long."""
+    """The pieces of each line and their vectors."""
     line = 0
     for chunk in chunks:
         texts = decoder.decode(chunk)
-        for text, found in zip(texts, embedder.embed_pieces(texts, first_line=line), strict=True):
-            vectors = [_numbers(vector) for vector in found.vectors]
-            record = {"text": text, "pieces": found.pieces, "vectors": vectors}
-            yield json_line(record) + "\n", 1, not found.pieces
+        found = embedder.embed_pieces(texts, first_line=line)
+        records = (
+            {"text": text, "pieces": one.pieces, "vectors": [_numbers(vector) for vector in one.vectors]}
+            for text, one in zip(texts, found, strict=True)
+        )
+        yield (json_line(record) + "\n" for record in records), len(texts), sum(not one.pieces for one in found)
         line += len(texts)
 
 
@@ -183,7 +184,7 @@ def _similarities(
     for src_chunk, tgt_chunk in both:
         sources = embedder.embed(decoder.decode(src_chunk), first_line=line)
         targets = embedder.embed(decoder.decode(tgt_chunk), first_line=line)
-        content = "".join(f"{similarity:.4f}\n" for similarity in (sources * targets).sum(axis=1).tolist())
+        content = (f"{similarity:.4f}\n" for similarity in (sources * targets).sum(axis=1).tolist())
         yield content, len(sources), int((~(sources.any(axis=1) & targets.any(axis=1))).sum())
         line += len(sources)
 
@@ -193,7 +194,7 @@ def _write(parts: Iterable[_Part], to: AbstractContextManager[IO[Any]], blank_on
     lines = blank = 0
     with to as stream:
         for content, count, blank_count in parts:
-            stream.write(content)
+            stream.writelines(content)
             stream.flush()
             lines += count
             blank += blank_count

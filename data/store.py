@@ -272,8 +272,7 @@ def _record_batch(*sides: Rows) -> Any:
     return pa.record_batch(columns, schema=_SCHEMA)
 
 
-# What follows is pa.array and to_numpy for numbers of 32 bits. Those import pandas, a third of a second, to see whether
-# what they are given is of pandas.
+# `pa.array` and `to_numpy` would do the same, but they import pandas first, which takes a quarter of a second.
 
 
 def _array(numbers: npt.NDArray[np.int32]) -> Any:

@@ -24,7 +24,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
     if not sound:
         reasons = "; ".join(reason for reason in checkpoints.values() if reason)
         raise ModelError(f"no valid checkpoint in {run}{': ' + reasons if reasons else '; train it with tfm train'}")
-    last = sound[-1]
+    best, last = best_checkpoint(sound), sound[-1]
     description, state = read_description(last), read_state(last)
     trained = next((one for one in map(read_state, reversed(sound)) if not improved_with(one)), state)
     progress = Progress(**trained["progress"])
@@ -52,7 +52,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
         "weights": "moving average" if description.weights == "ema" else "as trained",
         "decoding": description.decoding,
         "repair": f"of loops {description.corpus_facts().remark}; of lost placeholders {kinds}" if translates else None,
-        "calibration": _calibration(run, best_checkpoint(sound) or last) if translates else None,
+        "calibration": _calibration(run, best or last) if translates else None,
         "export": f"not possible: {'; '.join(obstacles)}" if obstacles else "ctranslate2",
         "training": {
             "step": progress.step,
@@ -62,7 +62,7 @@ def describe_run(run: RunDirectory) -> dict[str, Any]:
             "stopped_early": progress.stopped_early,
         },
         "computed": describe_setup(run, state.get("environment", {})),
-        "checkpoints": _checkpoint_lines(run, checkpoints, best_checkpoint(sound), last),
+        "checkpoints": _checkpoint_lines(run, checkpoints, best, last),
         "verdict": found,
         "picture": str(run.learning_curve) if run.learning_curve.exists() else None,
     }

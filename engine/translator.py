@@ -158,11 +158,10 @@ class Translator(FromRun):
             TypeError: A value is no number.
             ValueError: A value is out of range, or `n_best` exceeds the beam size given.
         """
-        whole = {"beam_size": beam_size, "no_repeat_ngram_size": no_repeat_ngram_size}
-        for name, value in whole.items():
-            check_type(value, name, int, type(None))
-        check_type(n_best, "n_best", int)
+        check_type(beam_size, "beam_size", int, type(None))
         check_type(length_penalty, "length_penalty", float, int, type(None))
+        check_type(n_best, "n_best", int)
+        check_type(no_repeat_ngram_size, "no_repeat_ngram_size", int, type(None))
         return build_search(self.decoding, beam_size, length_penalty, n_best, no_repeat_ngram_size)
 
     def translate(

@@ -14,8 +14,6 @@ _OKAPI = _TAKE_OUT.format(with_what=" with Okapi (tikal -x)")
 _PO4A = _TAKE_OUT.format(with_what=" with po4a")
 _XCODE = _TAKE_OUT.format(with_what=" with Xcode (Product > Export Localizations)")
 
-_AS_SRT = "save the subtitles as .srt"
-
 
 def _toolkit(command: str) -> str:
     return _TAKE_OUT.format(with_what=f" with the Translate Toolkit ({command})")
@@ -65,7 +63,7 @@ _CODES = {
     ".tab": r"[^\n]*\t",
     ".eml": r"[\w-]+:[^\n]*\n[\w-]+:",
 }
-"""Suffixes that are codes of languages, too, and how a file begins that is none of a language."""
+"""Suffixes that are also codes of languages. A file with one is refused only if it begins so."""
 NOT_LINES = frozenset(SUFFIXES) | frozenset(_HOW)
 """Suffixes of files whose lines are no sentences."""
 _SIGNS = {

@@ -19,7 +19,7 @@ _TIME = re.compile(r"\s*(\d+:)?\d{1,2}:\d{2}[,.]\d{3}\s+-->\s+(\d+:)?\d{1,2}:\d{
 _CODE = re.compile(r"<[^<>]*>|\{[^{}]*\}")
 """A tag such as `<i>` and `<v Mary Ann>`, or a code such as `{\\an8}`: it has no width, and no line end inside."""
 _MOMENT = re.compile(r"<(?:\d+:)?\d{2}:\d{2}\.\d{3}>")
-"""When the next word of a WebVTT text comes: the words of a translation come in another order."""
+"""A time inside a WebVTT text, at which the next word comes. A translation has its words in another order."""
 _FRAME = re.compile(
     r"(?P<before>\{\\[^{}]*\}\s*)(?P<rest>.*)"
     r"|(?P<opens><(?P<name>\w+)[^<>]*>)(?P<inner>.*)(?P<closes></(?P=name)>)"

@@ -73,6 +73,8 @@ def read_test_set(
         corpus = whole(join_corpora([open_spec(spec, config, "test") for spec in data]), config)
         entries = [(source, [reference]) for source, reference in _said(corpus, console).pairs()]
     elif tgt and (src or not sources_count) and not data:
+        _refuse_pairs(src)
+        _refuse_pairs(tgt, ".tsv")  # several references of a source
         groups = _groups(src, tgt)
         entries = [entry for group in groups for entry in _entries(*group, config, console)]
     else:
@@ -95,8 +97,6 @@ def _said(corpus: Corpus, console: Console) -> Corpus:
 
 def _groups(src: list[Path], tgt: list[Path]) -> list[tuple[Path, list[Path]]]:
     """Which files of references go with which file of sources; without any, the first of them stands in for it."""
-    _refuse_pairs(src)
-    _refuse_pairs(tgt, ".tsv")  # several references of a source
     if len(src) == len(tgt):
         return [(one, [other]) for one, other in zip(src, tgt, strict=True)]
     if len(src) > 1:
@@ -123,7 +123,7 @@ def _entries(src: Path, tgt: list[Path], config: DataConfig, console: Console) -
 
 
 CALIBRATED_WITH = 1_000
-"""Pairs of a validation set at most: with more, no interval gets better that one would notice."""
+"""A run is calibrated with at most this many pairs of its validation set: more hardly make the intervals better."""
 
 
 def _dev_set(run: RunDirectory) -> TestSet:

@@ -94,8 +94,8 @@ def evaluate_set(
     The metrics are those of `scores.METRICS`. `calibrate` keeps with the run how the chrF of its translations goes with
     what is seen of them without references: from then on its translations are `projected`, see `projection`.
     `opposite` is a run from the target language to that of the sources. `lines` are the numbers of the sources in their
-    file, counted from 1, where some were left out. For the other arguments see `Translator.load`
-    and `Translator.translate`; `on_done` hears the number of sentences translated so far.
+    file, counted from 1, where some were left out. For the other arguments see `Translator.load` and
+    `Translator.translate`; `on_done` hears the number of sentences translated so far.
     """
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
@@ -104,7 +104,7 @@ def evaluate_set(
     if calibrate:
         refuse_few(sum(map(translator.is_searched, sources)))
     found: list[Translation] = []
-    numbers = [line - 1 for line in lines or range(1, len(sources) + 1)]
+    numbers = range(len(sources)) if lines is None else [line - 1 for line in lines]
     for start in range(0, len(sources), CHUNK_TEXTS):
         part = slice(start, start + CHUNK_TEXTS)
         found += translator.translate(
