@@ -15,7 +15,7 @@ from common import BenchmarkError, machine, markdown_table, note, read_lines, re
 
 from tfm.data import Pair
 from tfm.data.audit import KINDS, Kind, audit
-from tfm.data.placeholders import placeholders
+from tfm.data.placeholders import placeholder_spans, placeholders
 
 SHARE = 0.05
 OTHER_SCRIPT = "это совсем другой текст, который сюда не относится"
@@ -45,8 +45,10 @@ def _mojibake(pair: Pair, rng: random.Random) -> Pair | None:
 
 
 def _numbers(pair: Pair, rng: random.Random) -> Pair | None:
-    """Another number of two digits or more."""
-    found = list(re.finditer(r"\d{2,}", pair[1]))
+    """Another number of two digits or more, outside the placeholders."""
+    spans = placeholder_spans(pair[1])
+    numbers = re.finditer(r"\d{2,}", pair[1])
+    found = [one for one in numbers if not any(start < one.end() and one.start() < end for start, end in spans)]
     if not found:
         return None
     number = rng.choice(found)

@@ -17,7 +17,7 @@ import regex
 
 from . import Pair
 from .cleaning import clean
-from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, has_words
+from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, has_words, without_placeholders
 
 SAMPLE = 5_000
 """At most this many training pairs are looked at."""
@@ -245,21 +245,21 @@ def wide_characters(text: str) -> int:
 
 
 def numbers(text: str) -> list[str]:
-    """The numbers of a text, in order, in ASCII digits: `1,000`, `1.000`, `1 000` are all `1000`.
+    """The numbers of a text outside its placeholders, in order, in ASCII digits: `1,000`, `1.000`, `1 000` are `1000`.
 
     What stands before three last digits, or more than once, divides groups; another separator counts as a decimal
     point: `1,5` is `1.5`, and `17:45` is `17.45`. Superscripts, circled digits and Chinese numerals are no digits.
     """
-    return [_normal(number) for number in _NUMBER.findall(text)]
+    return list(map(_normal, _spelt(text)))
 
 
 def differences_in_numbers(source: str, translation: str) -> tuple[list[str], list[str]]:
-    """The numbers that a translation has lost, and those that it has added, as they are spelt.
+    """The numbers outside placeholders that a translation has lost, and those that it has added, as they are spelt.
 
     A hint: a number may be a word on the other side, which is seen of Chinese numerals up to ten alone. Numbers that
     are only divided in another way, as dates are, do not count.
     """
-    spelt = _NUMBER.findall(source), _NUMBER.findall(translation)
+    spelt = _spelt(source), _spelt(translation)
     if not any(spelt):  # as most texts
         return [], []
     src, tgt = (Counter(map(_normal, side)) for side in spelt)
@@ -267,6 +267,10 @@ def differences_in_numbers(source: str, translation: str) -> tuple[list[str], li
     added = _surplus(spelt[1], _without_words(tgt - src, source))
     divided = len(lost) != len(added) and _digits(lost) == _digits(added)
     return ([], []) if divided else (lost, added)
+
+
+def _spelt(text: str) -> list[str]:
+    return _NUMBER.findall(without_placeholders(text))
 
 
 def _normal(number: str) -> str:

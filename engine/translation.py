@@ -200,11 +200,10 @@ class Job:
         )
 
     def numbers(self, source: str, output: str) -> Differences:
-        """The numbers in which two texts differ, those in placeholders left out, unless the corpus changes numbers."""
+        """The numbers in which two texts differ, unless the corpus changes numbers."""
         if not self.facts.keeps_numbers:
             return NO_DIFFERENCES
-        without = map(without_placeholders, (source, output))
-        return Differences(*map(tuple, differences_in_numbers(*without)))
+        return Differences(*map(tuple, differences_in_numbers(source, output)))
 
     def _detokenized(self, hypotheses: list[Hypothesis]) -> Translation:
         """One hypothesis for each part, joined."""

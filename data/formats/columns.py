@@ -13,9 +13,10 @@ The rules are the same for every kind of table, and for a table that is read as 
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -309,29 +310,39 @@ def inside_translation(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_pairs(records: Iterable[tuple[str, dict[str, Any] | None]], config: DataConfig) -> Iterator[Pair]:
-    """The pairs of records with named fields; the columns are picked at the first one.
+    """The pairs of records with named fields; the columns are picked among those of the first ones.
 
     Args:
         records: Each with its place, for messages. None is an empty pair.
     """
+    inner = ((place, record and inside_translation(record)) for place, record in records)
+    firsts = list(islice(inner, ROWS_LOOKED_AT))
+    there = names_in(record for _, record in firsts)
     names: tuple[str, str] | None = None
-    for place, record in records:
+    for place, record in chain(firsts, inner):
         if record is None:
             yield "", ""
             continue
-        inner = inside_translation(record)
         if names is None:
-            there = list(inner)
-            values = [value if isinstance(value, str) else "" for value in inner.values()]
+            values = [value if isinstance(value := record.get(name), str) else "" for name in there]
             src, tgt = pick_columns(place, there, config, rows=[values])
             names = there[src], there[tgt]
-        yield _record_pair(place, inner, names)
+        yield _record_pair(place, record, names, there)
 
 
-def _record_pair(place: str, record: dict[str, Any], names: tuple[str, str]) -> Pair:
-    if not set(names) <= set(record):
+def names_in(records: Iterable[dict[str, Any] | None]) -> list[str]:
+    """The names of the fields that most records have, in order; of all fields, if most have fewer than two."""
+    there = [record for record in records if record]
+    counts = Counter(name for record in there for name in record)
+    usual = [name for name, count in counts.items() if 2 * count > len(there)]
+    return usual if len(usual) > 1 else list(counts)
+
+
+def _record_pair(place: str, record: dict[str, Any], names: tuple[str, str], there: Collection[str]) -> Pair:
+    """A field that a record leaves out is blank; a record that has fields unknown so far instead is an error."""
+    if not set(names) <= set(record) and not (set(names) & set(record) and set(record) <= set(there)):
         raise DataError(f"{place}: no {' and '.join(names)}, which the rows before have")
-    src, tgt = (record[name] for name in names)
+    src, tgt = map(record.get, names)
     if src is None or tgt is None:
         return "", ""
     if not isinstance(src, str) or not isinstance(tgt, str):

@@ -476,9 +476,9 @@ function decimal(character, zeros) {
   return zero !== undefined && code - zero < 10 ? String(code - zero) : character;
 }
 
-/** The numbers that a translation has lost. */
+/** The numbers outside placeholders that a translation has lost. */
 function lostNumbers(source, translation, zeros) {
-  const spelt = [source, translation].map((text) => text.match(NUMBER) ?? []);
+  const spelt = [source, translation].map((text) => withoutPlaceholders(text, KINDS).match(NUMBER) ?? []);
   const [src, tgt] = spelt.map((numbers) => counter(numbers.map((one) => normalNumber(one, zeros))));
   const inWords = (more, other) => {
     const said = HAN.map((signs, value) => [String(value), [...signs].reduce((sum, sign) => sum + other.split(sign).length - 1, 0)]);
@@ -1792,10 +1792,8 @@ class Translator extends Machine {
     const [now, before] = [second, first].map((one) => counter(one.found[0].ids.filter(isSymbolId)));
     const wanted = counter(first.ids.filter(isSymbolId));
     const kept = new Map([...wanted].map(([id, count]) => [id, Math.min(count, before.get(id) ?? 0)]));
-    const numbers = (one) => {
-      const [source, output] = [first.text, this.outputOf(one)].map((text) => withoutPlaceholders(text, KINDS));
-      return this.header.facts.keeps_numbers ? lostNumbers(source, output, this.header.characters.zeros).length : 0;
-    };
+    const { facts, characters } = this.header;
+    const numbers = (one) => (facts.keeps_numbers ? lostNumbers(first.text, this.outputOf(one), characters.zeros).length : 0);
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
     if (surplus(kept, now).length || this.unfaithful(second) > this.unfaithful(first) || numbers(second) > numbers(first)) return false;

@@ -15,14 +15,14 @@ from ...data.cleaning import edges
 from ...data.languages import locale_of
 from ...data.placeholders import has_words, placeholders
 
-_MESSAGE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:plural|selectordinal|select)\s*,")
+_MESSAGE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:plural|selectordinal|select|choice)\s*,")
 _CHOICES = ("plural", "selectordinal", "select")
 _QUOTED = re.compile(r"''|'([{}#](?:[^']|'')*)(?:'|$)")
 """Two apostrophes are one; one before a brace or `#` begins text in which these mean nothing."""
 
 
 def looks_like_message(text: str) -> bool:
-    """Whether a text has a plural or a select of ICU's format, or means to. Other braces are text."""
+    """Whether a text has a plural, a select or a choice of ICU's format, or means to. Other braces are text."""
     return _MESSAGE.search(text) is not None
 
 
@@ -107,10 +107,12 @@ class Message:
 
 
 def parse_message(text: str) -> Message | None:
-    """Parses a message; None if it is none, though it looks like one."""
+    """Parses a message; None if it is none, though it looks like one, or if it has a `choice`, ICU's form of old."""
     tokens: list[dict[str, str]] = []
     tree = _parsed(text, tokens)
     if tree is None or "".join(token["text"] for token in tokens) != text:
+        return None
+    if any((token["type"], token["text"]) == ("type", "choice") for token in tokens):
         return None
     return Message(text, tree, _Reader(tokens).content(counts=False))
 

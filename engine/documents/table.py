@@ -12,7 +12,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from ...data.config import DataConfig
-from ...data.formats.columns import Layout, Row, inside_translation, is_blank, new_name, pick_columns
+from ...data.formats.columns import (
+    ROWS_LOOKED_AT,
+    Layout,
+    Row,
+    inside_translation,
+    is_blank,
+    names_in,
+    new_name,
+    pick_columns,
+)
 from ...data.formats.tables import csv_layout, csv_rows, json_record, tsv_layout, tsv_rows
 from ...system.errors import DataError
 from .document import BYTE_ORDER_MARK, Fields, RawDocument, line_end
@@ -113,12 +122,13 @@ class JsonlDocument(RawDocument):
         places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
         texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
         rows = [json_record(place, text) for place, text in zip(places, texts, strict=True)]
+        there = names_in(row and inside_translation(row) for row in rows[:ROWS_LOOKED_AT])
         names: tuple[str, str] | None = None
         for number, row in enumerate(rows):
             if row is None:
                 continue
             inner = inside_translation(row)
-            names = names or _names(places[number], list(inner), config)
+            names = names or _names(places[number], there, config)
             src, tgt = names
             if src not in inner:
                 raise DataError(f"{places[number]}: no {src}, which the rows before have")

@@ -186,6 +186,8 @@ def test_numbers_of_a_text(text: str, found: list[str]) -> None:
         ("3 cats", "猫", ["3"], []),
         ("7 cats and 7 dogs", "七只猫和狗", ["7"], []),
         ("", "", [], []),
+        ("<b2> %5.2f of 10", "10", [], []),  # lost as placeholders
+        ("see https://a.org/12/3", "siehe 12", [], ["12"]),
     ],
 )
 def test_what_a_translation_has_lost_and_added(

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.tables import PAIRS, jsonl, pairs_of
@@ -218,8 +219,26 @@ def test_the_columns_of_jsonl_are_picked_once(tmp_path: Path) -> None:
     path.write_text('{"en": "dog", "de": "Hund"}\n{"de": "Katze", "en": "cat"}\n')
     assert list(open_spec(str(path), DataConfig()).pairs()) == [("dog", "Hund"), ("cat", "Katze")]
     path.write_text('{"en": "dog", "de": "Hund"}\n{"en": "cat", "fr": "chat"}\n')
-    with pytest.raises(DataError, match="no en and de, which the rows before have"):
+    with pytest.raises(UnclearColumns, match="among 'en', 'de', 'fr'"):
         list(open_spec(str(path), DataConfig()).pairs())
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs"),
+    [
+        ([{"en": "dog"}, {"en": "cat", "de": "Katze"}], [("", ""), ("cat", "Katze")]),
+        ([{"en": "dog"}, {"en": "owl"}, {"en": "cat", "de": "Katze"}], [("", ""), ("", ""), ("cat", "Katze")]),
+        ([{"de": "Hund"}, {"en": "cat", "de": "Katze"}], [("", ""), ("Katze", "cat")]),  # in the order of the fields
+        (
+            [{"en": "dog", "de": "Hund"}, {"en": "owl", "de": "Eule"}, {"en": "cat", "de": "Katze", "note": "a pet"}],
+            [("dog", "Hund"), ("owl", "Eule"), ("cat", "Katze")],
+        ),
+    ],
+)
+def test_a_field_that_an_object_leaves_out_is_blank(
+    write: Write, rows: list[dict[str, Any]], pairs: list[tuple[str, str]]
+) -> None:
+    assert pairs_of(write("a.jsonl", jsonl(rows))) == pairs
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,20 @@ def test_a_translation_without_an_argument_or_with_one_twice_is_none() -> None:
         assert message.filled([wrong], "") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{0, choice, 0#no files|1#one file|1<many files}",
+        "There {0,choice,0#are none|1#is one|1<are {0,number,integer}}.",
+        "{n, plural, one {# cat} other {{0,choice,0#no|1#one}}}",
+    ],
+)
+def test_a_choice_is_left_as_it_is(text: str) -> None:
+    """Its branches are texts, too: whole, it would be an argument that stays in the source's language."""
+    assert looks_like_message(text)
+    assert parse_message(text) is None
+
+
 def test_what_is_lost_at_the_ends_is_left_out_for_a_second_try() -> None:
     message = parsed("{n, plural, one {# cat} other {<b>{x} cats</b> {y}} =5 {a {z} b}}")
     assert message.shorter(0, "Katze") == ("{0} ", "cat", "")

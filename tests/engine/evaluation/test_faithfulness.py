@@ -13,9 +13,9 @@ SETS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6)
 
 def test_what_must_come_through_is_what_source_and_reference_share() -> None:
     found = faithfulness(
-        ["Anna has 12 cats and 3 dogs, says %s.", "At 17:45 NATO met in Berlin.", "One %d"],
-        ["Anna hat १२ Katzen und 99 Hunde.", "NATO traf sich um 17.45 Uhr.", "Ein %d"],
-        [["Anna hat 12 Katzen und drei Hunde, sagt %s."], ["Um 17.45 Uhr traf sich die NATO in Berlin."], ["Ein %d"]],
+        ["Anna has 12 cats and 3 dogs, says %s.", "At 17:45 NATO met in Berlin.", "One %2$d"],
+        ["Anna hat १२ Katzen und 99 Hunde.", "NATO traf sich um 17.45 Uhr.", "Ein %2$d"],
+        [["Anna hat 12 Katzen und drei Hunde, sagt %s."], ["Um 17.45 Uhr traf sich die NATO in Berlin."], ["Ein %2$d"]],
     )
     assert (found.numbers, found.invented) == (Kept(2, 2), 1)  # 3 is a word in the reference, 99 is nowhere
     assert found.names == Kept(1, 2)  # Anna begins a sentence; NATO is kept, Berlin lost
