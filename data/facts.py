@@ -164,7 +164,7 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
 def style_of(text: str) -> Style | None:
     """Whether a text is all in capitals or in small letters, or each of its words begins with a capital."""
     words = [word for word in text.split() if word.lower() != word.upper()]
-    if not any(len(word) > 1 for word in words) or any(one.isalpha() and one.lower() == one.upper() for one in text):
+    if not any(len(word) > 1 for word in words) or (not text.isascii() and any(map(_has_no_case, text))):
         return None  # nothing that could be in another style, or a script that has no capitals
     if all(map(str.isupper, words)):
         return "capitals" if len(words) > 1 or len(words[0]) >= LETTERS_OF_A_WORD else None
@@ -172,6 +172,10 @@ def style_of(text: str) -> Style | None:
         return "small letters"
     first = (next(character for character in word if character.lower() != character.upper()) for word in words)
     return "title" if len(words) >= WORDS_OF_A_TITLE and all(not one.islower() for one in first) else None
+
+
+def _has_no_case(character: str) -> bool:
+    return character.isalpha() and character.lower() == character.upper()
 
 
 def is_open(text: str) -> bool:

@@ -91,7 +91,7 @@ def placeholder_spans(text: str) -> list[tuple[int, int]]:
 
 def without_placeholders(text: str, kinds: Collection[str] = KINDS) -> str:
     """A text with a space in the place of each placeholder of these kinds."""
-    return _replaced(text, dict.fromkeys(placeholders(text, kinds), " "))
+    return _replaced(text, dict.fromkeys(placeholders(text, kinds), " ")) if _HINT.search(text) else text
 
 
 def has_words(text: str, kinds: Collection[str] = KINDS) -> bool:
@@ -232,9 +232,9 @@ def in_short(values: Sequence[str], between: str, longest: int = 40) -> str:
 
 def differences(source: str, translation: str, kinds: Collection[str] = KINDS) -> Differences:
     """Compares the placeholders of two texts, of these kinds; their order is free."""
-    wanted, there = Counter(placeholders(source, kinds)), Counter(placeholders(translation, kinds))
-    if not (wanted or there):  # as most texts
+    if not (_HINT.search(source) or _HINT.search(translation)):  # as in most texts
         return NO_DIFFERENCES
+    wanted, there = Counter(placeholders(source, kinds)), Counter(placeholders(translation, kinds))
     glued = Counter(_touching(translation, kinds)) - Counter(_touching(source, kinds))
     return Differences(
         tuple((wanted - there).elements()),

@@ -4,9 +4,9 @@
 `char` and `word` vocabularies wherever x has no unknown piece.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -108,7 +108,11 @@ class Vocabulary:
 
     def piece(self, piece_id: int) -> str:
         """The piece with this id."""
-        return self._processor.id_to_piece(piece_id)
+        return self._piece(piece_id)
+
+    @cached_property
+    def _piece(self) -> Callable[[int], str]:
+        return cache(self._processor.id_to_piece)  # SentencePiece takes longer
 
     def text(self, piece_id: int) -> str | None:
         """What a piece adds to a text, a space before it included; None if that depends on the pieces around it."""

@@ -135,18 +135,27 @@ class Stopped(Exception):
     """Another thread has failed, or the user has interrupted: the result is not needed any more."""
 
 
-def by_length(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+def by_length(lengths: Sequence[int], max_tokens: int, *, cores: int = 1, min_tokens: int = 0) -> list[list[int]]:
     """Batches of items of similar length, as their positions.
 
-    The longest come first, so that the largest batch meets the memory limit at once. Lengths are without eos;
-    `max_tokens` are most positions of a batch, eos and padding included. One item may have more.
+    The longest come first, so that the largest batch meets the memory limit at once. Lengths are without eos.
+
+    Args:
+        max_tokens: Most positions of a batch, eos and padding included. One item may have more.
+        cores: So many work on batches at once. Where it is more than one, a batch has at most half of a core's share of
+            what is then left: batches get smaller, and all cores end at about the same time.
+        min_tokens: No batch is made smaller than this for it.
     """
     batches: list[list[int]] = []
+    left, limit = sum(lengths) + len(lengths), max_tokens
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        if batches and (len(batches[-1]) + 1) * (lengths[batches[-1][0]] + 1) <= max_tokens:
+        if batches and (len(batches[-1]) + 1) * (lengths[batches[-1][0]] + 1) <= limit:
             batches[-1].append(row)
         else:
             batches.append([row])
+            if cores > 1:
+                limit = min(max(left // (2 * cores), min_tokens), max_tokens)
+        left -= lengths[row] + 1
     return batches
 
 

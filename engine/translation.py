@@ -161,42 +161,44 @@ class Job:
         )
         best, source = alternatives[0], self.masked.unmask(self.masked.text)
         different = differences(source, best.text, self.tokenizer.placeholders.expected)
-        whole = replace(
+        numbers = self.numbers(source, best.text)
+        signs = self._signs(best, source, (1 - share) * best.confidence, bool(self.looped or different or numbers))
+        return replace(
             best,
             alternatives=alternatives,
             lost=different.lost,
             added=different.added,
             glued=different.glued,
-            numbers=self.numbers(source, best.text),
-            missed=_missed([term for part in self.parts for term in part.terms], self._written),
+            numbers=numbers,
+            missed=self.missed,
             source_ids=tuple(self.parts[0].ids) if len(self.parts) == 1 else None,
             unknown=unknown,
             unknown_share=share,
             looped=self.looped,
             repaired=self.repaired,
             constrained=any(part.constrained for part in self.parts),
+            signs=signs,
+            projected=self.calibration and self.calibration.project(signs),
         )
-        signs = self._signs(whole, source)
-        return replace(whole, signs=signs, projected=self.calibration and self.calibration.project(signs))
 
     @property
-    def _written(self) -> str:
-        """What the model wrote, before it is put in capitals where the source is."""
-        return self.masked.unmask(_joined([part.output for part in self.parts]))
+    def missed(self) -> tuple[str, ...]:
+        """The terms that are not in what the model wrote, before this is put in capitals where the source is."""
+        terms = [term for part in self.parts for term in part.terms]
+        return _missed(terms, self.masked.unmask(_joined([part.output for part in self.parts]))) if terms else ()
 
-    def _signs(self, found: Translation, source: str) -> tuple[float, ...]:
+    def _signs(self, found: Translation, source: str, confidence: float, is_faulty: bool) -> tuple[float, ...]:
         """See `SIGNS`."""
         read = [token for part in self.parts for token in part.ids]
         pieces = 1 + sum(len(part.best.ids) for part in self.parts)
-        faults = (found.lost, found.added, found.glued, found.numbers.lost, found.numbers.added)
         return (
-            found.confidence,
+            confidence,
             math.log(pieces),
             math.log((len(found.text) + 1) / (len(source) + 1)),
             sum(map(math.log, read)) / max(len(read), 1),
             len(source) / (len(read) + 1),
             len(found.text) / pieces,
-            float(found.looped or any(faults)),
+            float(is_faulty),
         )
 
     def numbers(self, source: str, output: str) -> Differences:
@@ -258,7 +260,7 @@ class Part:
     @property
     def missed(self) -> tuple[str, ...]:
         """The terms that the output lacks."""
-        return _missed(self.terms, self.output)
+        return _missed(self.terms, self.output) if self.terms else ()
 
     @property
     def ends(self) -> bool:
@@ -301,8 +303,6 @@ def takes_search(cleaned: str, tokenizer: Tokenizer, facts: CorpusFacts) -> bool
 
 
 def _missed(terms: list[str], output: str) -> tuple[str, ...]:
-    if not terms:
-        return ()
     from ..data.words import missed  # few translations have terms
 
     return missed(terms, output)

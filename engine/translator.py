@@ -345,11 +345,9 @@ class Translator(FromRun):
 
     def _find(self, parts: list[Part], search: Search) -> None:
         """Searches for parts in batches of similar length, and keeps what was found in them."""
-        most = MAX_BATCH_TOKENS
-        if self.device.type == "cpu":  # at least two batches for each core, so that all end at about the same time
-            total = sum(len(part.ids) + 1 for part in parts) * search.rows
-            most = min(max(-(-total // (2 * torch.get_num_threads())), _MIN_BATCH_TOKENS), MAX_BATCH_TOKENS)
-        batches = by_length([len(part.ids) for part in parts], most // search.rows)
+        lengths, cores = [len(part.ids) for part in parts], torch.get_num_threads() if self.device.type == "cpu" else 1
+        most, least = (tokens // search.rows for tokens in (MAX_BATCH_TOKENS, _MIN_BATCH_TOKENS))
+        batches = by_length(lengths, most, cores=cores, min_tokens=least)
         found = in_batches(self.device, partial(self.searcher.search, search), parts, batches)
         for part, hypotheses in zip(parts, found, strict=True):
             part.found = hypotheses
