@@ -34,7 +34,6 @@ from .translation import Job, Part, Translation, takes_search
 
 if TYPE_CHECKING:
     from ..data.glossary import Glossary
-    from ..seq2seq.decoding.constrained import ConstrainedBeam
     from ..seq2seq.decoding.phrases import Phrase
     from ..seq2seq.model.decoder_only import DecoderOnly
     from ..seq2seq.model.encoder_decoder import Transformer
@@ -295,7 +294,7 @@ class Translator(FromRun):
         """Where an output lacks a term, takes one that has it, or more of them."""
         lacking = [(part, terms) for part in parts if part.missed and (terms := self._terms(part.terms))]
         forced = [self._once_more(part, (part.phrases or ()) + terms) for part, terms in lacking]
-        self._find(forced, self._constrained(search))
+        self._find_forced(forced, search)
         for (part, _), second in zip(lacking, forced, strict=True):
             if len(second.missed) < len(part.missed):
                 part.found, part.constrained = second.found, True
@@ -325,7 +324,7 @@ class Translator(FromRun):
         """
         again = [self._once_more(part, part.phrases) for part in parts]
         self._find([part for part in again if part.phrases is None], search)
-        self._find([part for part in again if part.phrases is not None], self._constrained(search))
+        self._find_forced([part for part in again if part.phrases is not None], search)
         self._write_terms(again, search)
         return zip(parts, again, strict=True)
 
@@ -352,15 +351,18 @@ class Translator(FromRun):
         for part, hypotheses in zip(parts, found, strict=True):
             part.found = hypotheses
 
-    def _constrained(self, search: Search) -> "ConstrainedBeam":
-        """A search like another one for outputs that must contain something."""
-        from ..seq2seq.decoding.constrained import ConstrainedBeam
+    def _find_forced(self, parts: list[Part], search: Search) -> None:
+        """Searches as another search does, for outputs that must contain something."""
+        if not parts:
+            return
+        from ..seq2seq.decoding.constrained import ConstrainedBeam  # most outputs have what they must
 
         alike = search
         if not isinstance(alike, Beam):
             once = search.no_repeat_ngram_size if isinstance(search, Greedy) else 0
             alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
-        return ConstrainedBeam(alike, tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ())
+        symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
+        self._find(parts, ConstrainedBeam(alike, symbols))
 
     def _terms(self, terms: list[str]) -> "tuple[Phrase, ...]":
         """What terms become; nothing where that is longer than the model writes."""

@@ -171,7 +171,7 @@ def test_a_placeholder_that_the_source_has_not_is_searched_away(translator: Tran
 
 
 def test_what_is_no_more_faithful_replaces_nothing(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Translator, "_constrained", lambda self, search: search)
+    monkeypatch.setattr(Translator, "_find_forced", Translator._find)
     texts = [f"{words} and {more}" for words in WORDS for more in WORDS]
     free = translator.translate(texts, repair=False)
     found = translator.translate(texts)
