@@ -51,6 +51,7 @@ _PATTERNS = {
         | (?<!\d) % (?: \d+\$ )? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )?   # %s, %1$s, %5.2f ..
           (?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]
         | (?<=\d) % (?: \d+\$ )? [diouxXeEfFgGcrsap@] (?! \w)               # %d%s, but not 50%ige
+        | \[X\d+X\]                                                        # what Weblate sends instead
         """,
     "escape": r"""\\ [nrt"'\\]""",  # an escape that is spelt out
 }
@@ -61,7 +62,7 @@ _PLACEHOLDER = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in
 _LETTER = rf"(?:(?!{UNSPACED})[^\W_])"
 """A letter or digit of a script that puts spaces between words."""
 _LETTER_START, _LETTER_END = regex.compile(_LETTER), regex.compile(f"{_LETTER}$")
-_HINT = re.compile(r"[%{<&`|\\@]|://|www\.")
+_HINT = re.compile(r"[%{<&`|\\@]|://|www\.|\[X")
 """Each placeholder has one of these: most texts are seen to have none at once."""
 
 MIN_PAIRS = 20

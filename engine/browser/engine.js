@@ -142,12 +142,13 @@ const PATTERNS = {
     `%\\([${IN_WORD}.]+\\)[\\-#0+]?\\p{Nd}*(?:\\.\\p{Nd}+)?[a-zA-Z]` +
     `|%%|%L?[1-9]\\p{Nd}?(?![\\p{Nd}$.%]|${WORD})|(?<!\\p{Nd})%n(?!${WORD})` +
     `|(?<!\\p{Nd})%(?:\\p{Nd}+\\$)?[\\-#0+']?(?:\\p{Nd}+|\\*)?(?:\\.(?:\\p{Nd}+|\\*))?(?:hh|ll|I64|[hlqLjzt])?[diouxXeEfFgGcrsap@]` +
-    `|(?<=\\p{Nd})%(?:\\p{Nd}+\\$)?[diouxXeEfFgGcrsap@](?!${WORD})`,
+    `|(?<=\\p{Nd})%(?:\\p{Nd}+\\$)?[diouxXeEfFgGcrsap@](?!${WORD})` +
+    "|\\[X\\p{Nd}+X\\]",
   escape: `\\\\[nrt"'\\\\]`,
 };
 const KINDS = Object.keys(PATTERNS);
 const PLACEHOLDER = new RegExp(KINDS.map((kind) => `(?<${kind}>${PATTERNS[kind]})`).join("|"), "gu");
-const HINT = /[%{<&`|\\@]|:\/\/|www\./;
+const HINT = /[%{<&`|\\@]|:\/\/|www\.|\[X/;
 
 /** The placeholders of these kinds in a text, in order. */
 function placeholders(text, kinds) {

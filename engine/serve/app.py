@@ -150,14 +150,11 @@ class Server:
         return JSONResponse(await self._detected(texts[0] if texts else ""))
 
     async def _languages(self, request: Request) -> Response:
+        """All languages, those from which nothing is translated with no targets: Weblate looks for both sides here."""
         del request
         codes = dict.fromkeys(code for one in self.directions for code in (one.source, one.target))
         return JSONResponse(
-            [
-                {"code": code, "name": language_name(code), "targets": self._targets(code)}
-                for code in codes
-                if self._targets(code)
-            ]
+            [{"code": code, "name": language_name(code), "targets": self._targets(code)} for code in codes]
         )
 
     async def _translate_file(self, request: Request) -> Response:

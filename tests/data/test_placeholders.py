@@ -45,6 +45,7 @@ from tfm.data.placeholders import (
         ("|version| of it", ["|version|"]),
         ("%dx%d pixels, %dMB", ["%d", "%d", "%d"]),
         ("%1 of %L2, %n files", ["%1", "%L2", "%n"]),
+        ("Hello, [X7X] and [X12X]! [X] [XX] [x1x]", ["[X7X]", "[X12X]"]),
         ("50%ige Lösung, 20 % of it", []),
         (r"{\an8}Hi {a[0]}", [r"{\an8}", "{a[0]}"]),
         ("访问https://example.com/a。谢谢", ["https://example.com/a"]),

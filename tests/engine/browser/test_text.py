@@ -27,6 +27,8 @@ from tfm.engine.browser.pack import characters, facts_of
 pytestmark = needs_node
 HOSTILE = 10_000
 SYNTAX = [
+    "[X7X]",
+    "[X",
     *PLACEHOLDERS,
     "{",
     "}",

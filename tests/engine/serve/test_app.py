@@ -138,6 +138,7 @@ def test_languages_and_settings(client: Client) -> None:
     assert status == 200 and languages == [
         {"code": "en", "name": "English", "targets": ["de", "pt-BR"]},
         {"code": "de", "name": "German", "targets": ["en"]},
+        {"code": "pt-BR", "name": "Portuguese (Brazil)", "targets": []},  # Weblate looks for both sides among the codes
     ]
     settings = client.ask("GET", "/frontend/settings")[1]
     assert settings["charLimit"] == 2000 and ".po" in settings["supportedFilesFormat"]
