@@ -257,16 +257,17 @@ class Translator(FromRun):
                 read, job.restore, job.unread = form
             if not read:  # nothing of it is known
                 return job
-        pieces, cut = [read], False
-        if len(encode(read)) > self._max_source:
+        encoded = [(read, encode(read))]
+        if len(encoded[0][1]) > self._max_source:
             from ..data.sentences import split_text  # most texts are short
 
             pieces, cut = split_text(read, lambda part: len(encode(part)), self._max_source)
-        if cut:
-            self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
-        for number, piece in enumerate(pieces):
-            ids, start = encode(piece), [] if number else prefix
-            written = job.masked.text if len(pieces) == 1 else piece  # terms may be in capitals
+            if cut:
+                self.warn(f"line {line + 1} has a sentence longer than {self._max_source} pieces; translated in parts")
+            encoded = [(piece, encode(piece)) for piece in pieces]
+        for number, (piece, ids) in enumerate(encoded):
+            start = [] if number else prefix
+            written = job.masked.text if len(encoded) == 1 else piece  # terms may be in capitals
             terms = glossary.wanted(written) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
