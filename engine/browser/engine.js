@@ -32,7 +32,7 @@ function bytesOfBase85(text) {
 }
 
 async function inflated(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const stream = new Response(bytes).body.pipeThrough(new DecompressionStream("gzip")); // a Blob's stream fails in WebKit
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
