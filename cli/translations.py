@@ -112,7 +112,9 @@ def translate_document(
             " encoding has not all the characters"
         )
     if unread := document.fields.unread:
-        console.warn(f"{unread:,} left as they were: they look like messages in ICU's format, and are none")
+        console.warn(
+            f"{unread:,} left as they were: they look like messages in ICU's format, and are none, or have a choice"
+        )
     faults = Faults("text")
     faults.note(found, 0, texts)
     faults.report(console)

@@ -228,8 +228,13 @@ def _mojibake(text: str, script: str) -> str | None:
 
 
 def _other_numbers(src: str, tgt: str) -> str:
-    """The numbers of one side only. One digit may be a word on the other side, so single digits do not count alone."""
+    """The numbers of one side only. One digit may be a word on the other side, so single digits do not count alone.
+
+    What looks like a placeholder may be none, as `%20` in Turkish: numbers differ with and without them.
+    """
     lost, added = differences_in_numbers(src, tgt)
+    if not (lost or added) or not any(differences_in_numbers(src, tgt, ())):
+        return ""
     if not any(len(number) > 1 for number in (*lost, *added)) and not (lost and added):
         return ""
     return f"{' '.join(lost) or 'none'} | {' '.join(added) or 'none'}"

@@ -17,7 +17,7 @@ import regex
 
 from . import Pair
 from .cleaning import clean
-from .placeholders import CARRIED_SHARE, MIN_PAIRS, TEXT_SHARE, has_words, without_placeholders
+from .placeholders import CARRIED_SHARE, KINDS, MIN_PAIRS, TEXT_SHARE, has_words, without_placeholders
 
 SAMPLE = 5_000
 """At most this many training pairs are looked at."""
@@ -138,9 +138,9 @@ class CorpusFacts:
 
 
 def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> CorpusFacts:
-    """Counts what pairs are like. The letters of placeholders of these kinds do not count as letters."""
+    """Counts what pairs are like. Placeholders of these kinds have no letters or numbers that count."""
     letterless = [(src, tgt) for src, tgt in pairs if src and not has_words(src, placeholder_kinds)]
-    numbered = [pair for pair in pairs if numbers(pair[0])]
+    numbered = [pair for pair in pairs if numbers(pair[0], placeholder_kinds)]
     styles = Counter((style, _is_in(tgt, style)) for src, tgt in pairs if (style := style_of(src)))
     return CorpusFacts(
         pairs=len(pairs),
@@ -149,7 +149,7 @@ def look_at(pairs: Collection[Pair], placeholder_kinds: Collection[str]) -> Corp
         letterless=len(letterless),
         unchanged=sum(src == tgt for src, tgt in letterless),
         numbered=len(numbered),
-        same_numbers=sum(not any(differences_in_numbers(*pair)) for pair in numbered),
+        same_numbers=sum(not any(differences_in_numbers(*pair, placeholder_kinds)) for pair in numbered),
         in_capitals=styles["capitals", True] + styles["capitals", False],
         same_capitals=styles["capitals", True],
         titles=styles["title", True] + styles["title", False],
@@ -248,22 +248,24 @@ def wide_characters(text: str) -> int:
     return sum(map(len, _WIDE.findall(text)))
 
 
-def numbers(text: str) -> list[str]:
-    """The numbers of a text outside its placeholders, in order, in ASCII digits: `1,000`, `1.000`, `1 000` are `1000`.
+def numbers(text: str, kinds: Collection[str] = KINDS) -> list[str]:
+    """The numbers of a text outside placeholders of these kinds, in ASCII digits: `1,000`, `1.000`, `1 000` are `1000`.
 
     What stands before three last digits, or more than once, divides groups; another separator counts as a decimal
     point: `1,5` is `1.5`, and `17:45` is `17.45`. Superscripts, circled digits and Chinese numerals are no digits.
     """
-    return list(map(_normal, _spelt(text)))
+    return list(map(_normal, _spelt(text, kinds)))
 
 
-def differences_in_numbers(source: str, translation: str) -> tuple[list[str], list[str]]:
-    """The numbers outside placeholders that a translation has lost, and those that it has added, as they are spelt.
+def differences_in_numbers(
+    source: str, translation: str, kinds: Collection[str] = KINDS
+) -> tuple[list[str], list[str]]:
+    """The numbers that a translation has lost, and those that it has added, as they are spelt; none in placeholders.
 
     A hint: a number may be a word on the other side, which is seen of Chinese numerals up to ten alone. Numbers that
     are only divided in another way, as dates are, do not count.
     """
-    spelt = _spelt(source), _spelt(translation)
+    spelt = _spelt(source, kinds), _spelt(translation, kinds)
     if not any(spelt):  # as most texts
         return [], []
     src, tgt = (Counter(map(_normal, side)) for side in spelt)
@@ -273,8 +275,8 @@ def differences_in_numbers(source: str, translation: str) -> tuple[list[str], li
     return ([], []) if divided else (lost, added)
 
 
-def _spelt(text: str) -> list[str]:
-    return _NUMBER.findall(without_placeholders(text))
+def _spelt(text: str, kinds: Collection[str]) -> list[str]:
+    return _NUMBER.findall(without_placeholders(text, kinds, by="\n"))  # a space may divide a number
 
 
 def _normal(number: str) -> str:

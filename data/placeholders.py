@@ -90,9 +90,9 @@ def placeholder_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for _, match in _find(text)]
 
 
-def without_placeholders(text: str, kinds: Collection[str] = KINDS) -> str:
-    """A text with a space in the place of each placeholder of these kinds."""
-    return _replaced(text, dict.fromkeys(placeholders(text, kinds), " ")) if _HINT.search(text) else text
+def without_placeholders(text: str, kinds: Collection[str] = KINDS, *, by: str = " ") -> str:
+    """A text with a space, or what is given, in the place of each placeholder of these kinds."""
+    return _replaced(text, dict.fromkeys(placeholders(text, kinds), by)) if _HINT.search(text) else text
 
 
 def has_words(text: str, kinds: Collection[str] = KINDS) -> bool:

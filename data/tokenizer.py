@@ -4,9 +4,9 @@
 `char` and `word` vocabularies wherever x has no unknown piece.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -62,6 +62,7 @@ class Vocabulary:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
+        self._pieces: dict[int, str] = {}
         try:
             self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]
             found = self._processor
@@ -108,11 +109,9 @@ class Vocabulary:
 
     def piece(self, piece_id: int) -> str:
         """The piece with this id."""
-        return self._piece(piece_id)
-
-    @cached_property
-    def _piece(self) -> Callable[[int], str]:
-        return cache(self._processor.id_to_piece)  # SentencePiece takes longer
+        if (found := self._pieces.get(piece_id)) is None:  # SentencePiece takes longer
+            found = self._pieces[piece_id] = self._processor.id_to_piece(piece_id)
+        return found
 
     def text(self, piece_id: int) -> str | None:
         """What a piece adds to a text, a space before it included; None if that depends on the pieces around it."""

@@ -159,6 +159,11 @@ def by_length(lengths: Sequence[int], max_tokens: int, *, cores: int = 1, min_to
     return batches
 
 
+def cores_for_batches(device: torch.device) -> int:
+    """How many batches are computed at once."""
+    return min(torch.get_num_threads(), MAX_THREADS) if device.type == "cpu" else 1
+
+
 def in_batches(
     device: torch.device,
     function: Callable[[Sequence[Item], Callable[[], None]], Iterable[Result]],

@@ -22,7 +22,7 @@ from ..seq2seq.decoding.beam import Beam
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Hypothesis, Search, finished
 from ..system.errors import EnvironmentFault, ModelError, UsageError
-from .device import MAX_THREADS
+from .device import cores_for_batches
 from .searcher import task_of
 from .translation import Part
 
@@ -53,7 +53,7 @@ class ExportedSearcher:
         self._stored = stored
         self.device = _pick_device(device, _imported().get_cuda_device_count())
         self.max_seq_len = stored.description.model_config().max_seq_len
-        threads = min(torch.get_num_threads(), MAX_THREADS)  # one batch for each core, see `device.on_all_cores`
+        threads = cores_for_batches(_CPU)
         try:
             self._translator: Any = load_ctranslate2(
                 stored.directory,

@@ -205,7 +205,8 @@ class Job:
         """The numbers in which two texts differ, unless the corpus changes numbers."""
         if not self.facts.keeps_numbers:
             return NO_DIFFERENCES
-        return Differences(*map(tuple, differences_in_numbers(source, output)))
+        kinds = self.tokenizer.placeholders.expected
+        return Differences(*map(tuple, differences_in_numbers(source, output, kinds)))
 
     def _detokenized(self, hypotheses: list[Hypothesis]) -> Translation:
         """One hypothesis for each part, joined."""

@@ -25,7 +25,7 @@ from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
 from ..system.errors import DataError, ModelError, UsageError, check_type
 from ..system.reporter import say_nothing
-from .device import by_length, in_batches
+from .device import by_length, cores_for_batches, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
 from .runs.load import FromRun, TrainedRun
@@ -345,7 +345,7 @@ class Translator(FromRun):
 
     def _find(self, parts: list[Part], search: Search) -> None:
         """Searches for parts in batches of similar length, and keeps what was found in them."""
-        lengths, cores = [len(part.ids) for part in parts], torch.get_num_threads() if self.device.type == "cpu" else 1
+        lengths, cores = [len(part.ids) for part in parts], cores_for_batches(self.device)
         most, least = (tokens // search.rows for tokens in (MAX_BATCH_TOKENS, _MIN_BATCH_TOKENS))
         batches = by_length(lengths, most, cores=cores, min_tokens=least)
         found = in_batches(self.device, partial(self.searcher.search, search), parts, batches)

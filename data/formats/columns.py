@@ -8,13 +8,13 @@ The rules are the same for every kind of table, and for a table that is read as 
 * Names are compared as text is: cleaned, and in capitals or not.
 * In a file of rows, the first one is a header if it has a name that is asked for, or `src`, `tgt`, `source` or
   `target`, or two languages; or if each of its fields is one word, and in no column below it most are.
-* A cell without text is blank, whatever invisible characters are in it.
+* A cell without text is blank, whatever invisible characters are in it, and so is a field that an object leaves out.
 """
 
+import contextlib
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -309,42 +309,74 @@ def inside_translation(row: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else row
 
 
+@dataclass(frozen=True)
+class FieldLayout:
+    """The fields of records that hold source and target, and those `known` beside them in the first records."""
+
+    src: str
+    tgt: str
+    known: frozenset[str]
+
+    def check(self, place: str, record: dict[str, Any], *needed: str) -> None:
+        """A field that a record leaves out is blank, unless the record has fields that are not known."""
+        missing = [name for name in needed if name not in record]
+        if missing and not self.known.issuperset(record):
+            raise DataError(f"{place}: no {' and '.join(missing)}, which other rows have")
+
+
+def field_layout(
+    place: str, firsts: Iterable[dict[str, Any] | None], config: DataConfig, *, fills: bool
+) -> FieldLayout:
+    """Picks the two fields among those of the first record, or, where that is not clear, of all the first records.
+
+    Args:
+        place: Of the first record.
+        fills: The target is to be filled in, and may be new.
+    """
+    records = [one for one in firsts if one is not None]
+    fullest = max(records, key=len)  # its fields are in the order that is meant
+    every = list(dict.fromkeys(name for record in (fullest, *records) for name in record))
+    src, tgt = _pick_fields(place, records[0], every, config, fills)
+    known = (name for record in records if src in record or tgt in record for name in record)
+    return FieldLayout(src, tgt, frozenset(known))
+
+
+def _pick_fields(
+    place: str, first: dict[str, Any], every: list[str], config: DataConfig, fills: bool
+) -> tuple[str, str]:
+    for names in (list(first), every):
+        with contextlib.suppress(UnclearColumns):
+            src, tgt = pick_columns(place, names, config)
+            return names[src], names[tgt]
+    values = [value if isinstance(value := first.get(name), str) else "" for name in every]
+    src, tgt = pick_columns(place, every, config, fills=fills, rows=[values])
+    return every[src], every[tgt] if tgt < len(every) else new_name(every[src], config)
+
+
 def record_pairs(records: Iterable[tuple[str, dict[str, Any] | None]], config: DataConfig) -> Iterator[Pair]:
-    """The pairs of records with named fields; the columns are picked among those of the first ones.
+    """The pairs of records with named fields; see `field_layout`.
 
     Args:
         records: Each with its place, for messages. None is an empty pair.
     """
     inner = ((place, record and inside_translation(record)) for place, record in records)
     firsts = list(islice(inner, ROWS_LOOKED_AT))
-    there = names_in(record for _, record in firsts)
-    names: tuple[str, str] | None = None
+    layout: FieldLayout | None = None
     for place, record in chain(firsts, inner):
         if record is None:
             yield "", ""
             continue
-        if names is None:
-            values = [value if isinstance(value := record.get(name), str) else "" for name in there]
-            src, tgt = pick_columns(place, there, config, rows=[values])
-            names = there[src], there[tgt]
-        yield _record_pair(place, record, names, there)
+        layout = layout or field_layout(place, [one for _, one in firsts] + [record], config, fills=False)
+        layout.check(place, record, layout.src, layout.tgt)
+        yield _record_pair(place, record, layout)
 
 
-def names_in(records: Iterable[dict[str, Any] | None]) -> list[str]:
-    """The names of the fields that most records have, in order; of all fields, if most have fewer than two."""
-    there = [record for record in records if record]
-    counts = Counter(name for record in there for name in record)
-    usual = [name for name, count in counts.items() if 2 * count > len(there)]
-    return usual if len(usual) > 1 else list(counts)
-
-
-def _record_pair(place: str, record: dict[str, Any], names: tuple[str, str], there: Collection[str]) -> Pair:
-    """A field that a record leaves out is blank; a record that has fields unknown so far instead is an error."""
-    if not set(names) <= set(record) and not (set(names) & set(record) and set(record) <= set(there)):
-        raise DataError(f"{place}: no {' and '.join(names)}, which the rows before have")
-    src, tgt = map(record.get, names)
+def _record_pair(place: str, record: dict[str, Any], layout: FieldLayout) -> Pair:
+    src, tgt = record.get(layout.src), record.get(layout.tgt)
     if src is None or tgt is None:
         return "", ""
     if not isinstance(src, str) or not isinstance(tgt, str):
-        raise DataError(f"{place}: source and target must be strings: {names[0]!r} and {names[1]!r} are taken for them")
+        raise DataError(
+            f"{place}: source and target must be strings: {layout.src!r} and {layout.tgt!r} are taken for them"
+        )
     return src, tgt

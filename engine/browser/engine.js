@@ -159,8 +159,8 @@ function placeholders(text, kinds) {
 
 const replacedPlaceholders = (text, by) => (by.size ? text.replace(PLACEHOLDER, (found) => by.get(found) ?? found) : text);
 
-/** A text with a space in the place of each placeholder of these kinds. */
-const withoutPlaceholders = (text, kinds) => replacedPlaceholders(text, new Map(placeholders(text, kinds).map((value) => [value, " "])));
+/** A text with a space, or what is given, in the place of each placeholder of these kinds. */
+const withoutPlaceholders = (text, kinds, by = " ") => replacedPlaceholders(text, new Map(placeholders(text, kinds).map((value) => [value, by])));
 
 /** Whether a text has letters besides its placeholders of these kinds. */
 const hasWords = (text, kinds) => /\p{L}/u.test(withoutPlaceholders(text, kinds));
@@ -477,9 +477,9 @@ function decimal(character, zeros) {
   return zero !== undefined && code - zero < 10 ? String(code - zero) : character;
 }
 
-/** The numbers outside placeholders that a translation has lost. */
-function lostNumbers(source, translation, zeros) {
-  const spelt = [source, translation].map((text) => withoutPlaceholders(text, KINDS).match(NUMBER) ?? []);
+/** The numbers outside placeholders of these kinds that a translation has lost. */
+function lostNumbers(source, translation, zeros, kinds) {
+  const spelt = [source, translation].map((text) => withoutPlaceholders(text, kinds, "\n").match(NUMBER) ?? []);
   const [src, tgt] = spelt.map((numbers) => counter(numbers.map((one) => normalNumber(one, zeros))));
   const inWords = (more, other) => {
     const said = HAN.map((signs, value) => [String(value), [...signs].reduce((sum, sign) => sum + other.split(sign).length - 1, 0)]);
@@ -1793,8 +1793,8 @@ class Translator extends Machine {
     const [now, before] = [second, first].map((one) => counter(one.found[0].ids.filter(isSymbolId)));
     const wanted = counter(first.ids.filter(isSymbolId));
     const kept = new Map([...wanted].map(([id, count]) => [id, Math.min(count, before.get(id) ?? 0)]));
-    const { facts, characters } = this.header;
-    const numbers = (one) => (facts.keeps_numbers ? lostNumbers(first.text, this.outputOf(one), characters.zeros).length : 0);
+    const { facts, characters, expected } = this.header;
+    const numbers = (one) => (facts.keeps_numbers ? lostNumbers(first.text, this.outputOf(one), characters.zeros, expected).length : 0);
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
     if (surplus(kept, now).length || this.unfaithful(second) > this.unfaithful(first) || numbers(second) > numbers(first)) return false;

@@ -59,7 +59,7 @@ class Fields:
         texts: The texts to translate, in order.
         language: The code of the target language, empty if it is not known. Messages in ICU's format get its plural
             forms.
-        unread: Places whose text looks like a message in ICU's format and is none: they are left.
+        unread: Places whose text looks like a message in ICU's format and is none, or has a choice: they are left.
         worst: Texts of the places that a reviewer is to read first, the worst of them first.
     """
 

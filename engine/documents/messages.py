@@ -15,7 +15,7 @@ from ...data.cleaning import edges
 from ...data.languages import locale_of
 from ...data.placeholders import has_words, placeholders
 
-_MESSAGE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:plural|selectordinal|select|choice)\s*,")
+_MESSAGE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:(?:plural|selectordinal|select)\s*,|(?i:choice)\s*,[^{}]*?[#<≤])")
 _CHOICES = ("plural", "selectordinal", "select")
 _QUOTED = re.compile(r"''|'([{}#](?:[^']|'')*)(?:'|$)")
 """Two apostrophes are one; one before a brace or `#` begins text in which these mean nothing."""
@@ -112,7 +112,7 @@ def parse_message(text: str) -> Message | None:
     tree = _parsed(text, tokens)
     if tree is None or "".join(token["text"] for token in tokens) != text:
         return None
-    if any((token["type"], token["text"]) == ("type", "choice") for token in tokens):
+    if any(token["type"] == "type" and token["text"].lower() == "choice" for token in tokens):
         return None
     return Message(text, tree, _Reader(tokens).content(counts=False))
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from ...data.config import DataConfig
 from ...data.formats.columns import (
     ROWS_LOOKED_AT,
+    FieldLayout,
     Layout,
     Row,
+    field_layout,
     inside_translation,
     is_blank,
-    names_in,
     new_name,
-    pick_columns,
 )
 from ...data.formats.tables import csv_layout, csv_rows, json_record, tsv_layout, tsv_rows
 from ...system.errors import DataError
@@ -122,20 +122,20 @@ class JsonlDocument(RawDocument):
         places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
         texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
         rows = [json_record(place, text) for place, text in zip(places, texts, strict=True)]
-        there = names_in(row and inside_translation(row) for row in rows[:ROWS_LOOKED_AT])
-        names: tuple[str, str] | None = None
+        firsts = [row and inside_translation(row) for row in rows[:ROWS_LOOKED_AT]]
+        layout: FieldLayout | None = None
         for number, row in enumerate(rows):
             if row is None:
                 continue
             inner = inside_translation(row)
-            names = names or _names(places[number], there, config)
-            src, tgt = names
-            if src not in inner:
-                raise DataError(f"{places[number]}: no {src}, which the rows before have")
-            if isinstance(inner[src], str) and not is_blank(inner[src]) and is_blank(str(inner.get(tgt) or "")):
+            layout = layout or field_layout(places[number], [*firsts, inner], config, fills=True)
+            src, tgt = layout.src, layout.tgt
+            layout.check(places[number], inner, src)
+            text = inner.get(src)
+            if isinstance(text, str) and not is_blank(text) and is_blank(str(inner.get(tgt) or "")):
                 path_to = [tgt] if inner is row else ["translation", tgt]
-                self.fields.add(inner[src], lambda text, put=(number, path_to): self._put(*put, text))
-        taken = "" if names is None else f"{path}: source in {names[0]!r}, target in {names[1]!r}\n"
+                self.fields.add(text, lambda text, put=(number, path_to): self._put(*put, text))
+        taken = "" if layout is None else f"{path}: source in {layout.src!r}, target in {layout.tgt!r}\n"
         self.remark = taken + _counted(path, self.fields, sum(row is not None for row in rows))
 
     def _put(self, place: int, keys: list[str], text: str) -> bool:
@@ -181,12 +181,6 @@ def with_value(line: str, keys: list[str], value: str) -> str:
         added = f"{json.dumps(key, ensure_ascii=line.isascii())}{colon}{value}"
         return line[:last] + (comma if members else "") + added + line[last:]
     return line[:begin] + value + line[end:]
-
-
-def _names(place: str, names: list[str], config: DataConfig) -> tuple[str, str]:
-    """The fields of the two sides; that of the target may be new."""
-    src, tgt = pick_columns(place, names, config, fills=True)
-    return names[src], names[tgt] if tgt < len(names) else new_name(names[src], config)
 
 
 def _cell(row: list[str], place: int) -> str:

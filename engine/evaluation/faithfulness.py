@@ -93,10 +93,14 @@ def faithfulness(
     """
     rows = [tuple(map(clean, row)) for row in zip(sources, outputs, (refs[0] for refs in references), strict=True)]
     lengths = [(count_letters(output), count_letters(reference)) for _, output, reference in rows]
-    found = [Counter(numbers(output)) - _union(numbers(src), numbers(tgt)) for src, output, tgt in rows]
+
+    def numbers_in(text: str) -> list[str]:
+        return numbers(text, kinds)
+
+    found = [Counter(numbers_in(output)) - _union(numbers_in(src), numbers_in(tgt)) for src, output, tgt in rows]
     return Faithfulness(
         outputs=len(rows),
-        numbers=_kept(rows, numbers),
+        numbers=_kept(rows, numbers_in),
         names=_kept(rows, names),
         placeholders=_kept(rows, lambda text: placeholders(text, kinds)),
         invented=sum(map(Counter.total, found)),

@@ -237,7 +237,7 @@ class Server:
         for one in self.directions:
             if (one.source.lower(), one.target.lower()) == (source.lower(), target.lower()):
                 return one
-        known = {one.source.lower() for one in self.directions}
+        known = {code.lower() for one in self.directions for code in (one.source, one.target)}
         if source.lower() not in known:
             raise Problem(400, f"{source} is not supported")
         raise Problem(400, f"{target} is not available as a target language from {source}")

@@ -149,15 +149,15 @@ def _victim(
     settings = merge(
         merge(CADENCE, MODELS[number // GROUPS]), {"training": {"seed": number + 1, "ranks": ranks, **shorter}}
     )
-    whole = server.run(*command(folder / "whole", corpus, settings), cwd=folder / "whole")
-    assert whole.code == 0, whole.said
-    arguments = command(folder / "killed", corpus, settings)
+    # Both runs are made by the same command: the installed one draws a learning curve, too.
     function = "helpers.forkserver:installed" if number in (5, 26, 57, 78) else "helpers.forkserver:tfm"
 
-    def start() -> Job:
-        return server.call(function, *arguments, cwd=folder / "killed")
+    def start(name: str) -> Job:
+        return server.call(function, *command(folder / name, corpus, settings), cwd=folder / name)
 
-    return Victim(number, folder / "killed", start, whole.seconds), fingerprint(folder / "whole")
+    whole = start("whole").wait()
+    assert whole.code == 0, whole.said
+    return Victim(number, folder / "killed", lambda: start("killed"), whole.seconds), fingerprint(folder / "whole")
 
 
 SAVED = 8

@@ -188,12 +188,18 @@ def test_numbers_of_a_text(text: str, found: list[str]) -> None:
         ("", "", [], []),
         ("<b2> %5.2f of 10", "10", [], []),  # lost as placeholders
         ("see https://a.org/12/3", "siehe 12", [], ["12"]),
+        ("Size 10<br/>100 pages", "Größe 10, 100 Seiten", [], []),
     ],
 )
 def test_what_a_translation_has_lost_and_added(
     source: str, translation: str, lost: list[str], added: list[str]
 ) -> None:
     assert differences_in_numbers(source, translation) == (lost, added)
+
+
+def test_a_sign_of_placeholders_before_a_number_is_text_where_the_corpus_has_no_placeholders() -> None:
+    assert differences_in_numbers("a 20% discount", "%20 indirim", {"tag"}) == ([], [])
+    assert look_at([("a 20% discount", "%20 indirim")] * 20, {"tag"}).keeps_numbers
 
 
 @given(st.text(), st.text())

@@ -205,7 +205,7 @@ def test_jsonl(write: Write) -> None:
         ('{"src": 1, "tgt": "x"}', "source and target must be strings"),
         (
             '{"a": "x", "b": "y", "c": "z"}',
-            "no src and tgt, which the rows before have",
+            "no src and tgt, which other rows have",
         ),
     ],
 )
@@ -218,8 +218,11 @@ def test_the_columns_of_jsonl_are_picked_once(tmp_path: Path) -> None:
     path = tmp_path / "swapped.jsonl"
     path.write_text('{"en": "dog", "de": "Hund"}\n{"de": "Katze", "en": "cat"}\n')
     assert list(open_spec(str(path), DataConfig()).pairs()) == [("dog", "Hund"), ("cat", "Katze")]
-    path.write_text('{"en": "dog", "de": "Hund"}\n{"en": "cat", "fr": "chat"}\n')
-    with pytest.raises(UnclearColumns, match="among 'en', 'de', 'fr'"):
+    path.write_text('{"en": "dog", "de": "Hund"}\n' * 50 + '{"en": "cat", "fr": "chat"}\n')
+    with pytest.raises(DataError, match=r"swapped.jsonl:51: no de, which other rows have"):
+        list(open_spec(str(path), DataConfig()).pairs())
+    path.write_text('{"en": "dog", "note": "?", "de": "Hund"}\n{"en": "cat", "note": "?"}\n')
+    with pytest.raises(UnclearColumns, match="among 'en', 'note', 'de'"):
         list(open_spec(str(path), DataConfig()).pairs())
 
 
@@ -228,10 +231,16 @@ def test_the_columns_of_jsonl_are_picked_once(tmp_path: Path) -> None:
     [
         ([{"en": "dog"}, {"en": "cat", "de": "Katze"}], [("", ""), ("cat", "Katze")]),
         ([{"en": "dog"}, {"en": "owl"}, {"en": "cat", "de": "Katze"}], [("", ""), ("", ""), ("cat", "Katze")]),
-        ([{"de": "Hund"}, {"en": "cat", "de": "Katze"}], [("", ""), ("Katze", "cat")]),  # in the order of the fields
+        ([{"de": "Hund"}, *[{"en": "cat", "de": "Katze"}] * 2], [("", ""), *[("cat", "Katze")] * 2]),
+        ([{"id": 1, "src": "a", "tgt": "b"}, {"id": 2, "src": "c"}, {"id": 3}], [("a", "b"), ("", ""), ("", "")]),
+        ([{"id": 2, "src": "c"}, {"id": 1, "src": "a", "tgt": "b"}], [("", ""), ("a", "b")]),
         (
-            [{"en": "dog", "de": "Hund"}, {"en": "owl", "de": "Eule"}, {"en": "cat", "de": "Katze", "note": "a pet"}],
-            [("dog", "Hund"), ("owl", "Eule"), ("cat", "Katze")],
+            [
+                {"en": "dog", "de": "Hund"},
+                *[{"en": "cat", "de": "Katze", "note": "a pet"}] * 3,
+                {"en": "x", "note": "y"},
+            ],
+            [("dog", "Hund"), *[("cat", "Katze")] * 3, ("", "")],
         ),
     ],
 )

@@ -275,8 +275,10 @@ def test_repetition_and_numbers() -> None:
         zip(mixed(["the cat ", "ja ", "日本", "a", "abc"], 12, 3_000, 30), mixed(["ja ", "a"], 13, 3_000), strict=True)
     )
     pairs = [(clean(src), clean(tgt)) for src, tgt in pairs]
-    body = "return data.pairs.map(([a, b]) => [engine.isLoop(a, b, 3), engine.lostNumbers(a, b, data.zeros)])"
-    found = javascript(body, {"pairs": pairs, "zeros": characters()["zeros"]})
+    body = (
+        "return data.pairs.map(([a, b]) => [engine.isLoop(a, b, 3), engine.lostNumbers(a, b, data.zeros, data.kinds)])"
+    )
+    found = javascript(body, {"pairs": pairs, "zeros": characters()["zeros"], "kinds": KINDS})
     for (src, tgt), (loops, lost) in zip(pairs, found, strict=True):
         assert loops == is_loop(src, tgt, 3), (src, tgt)
         assert len(lost) == len(differences_in_numbers(src, tgt)[0]), (src, tgt, lost)

@@ -136,6 +136,7 @@ def test_a_translation_without_an_argument_or_with_one_twice_is_none() -> None:
         "{0, choice, 0#no files|1#one file|1<many files}",
         "There {0,choice,0#are none|1#is one|1<are {0,number,integer}}.",
         "{n, plural, one {# cat} other {{0,choice,0#no|1#one}}}",
+        "{0,CHOICE,0#a|1#b}",
     ],
 )
 def test_a_choice_is_left_as_it_is(text: str) -> None:

@@ -103,6 +103,18 @@ def test_a_table_is_written_in_its_encoding(write: Write, suffix: str, encoding:
         assert filled(path, lambda text: "日本", named) == path.read_bytes(), "which cp1251 has not"
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ('{"id": 2, "src": "c"}\n{"id": 1, "src": "a", "trg": "b"}\n', '{"id": 2, "src": "c", "trg": "C"}\n'),
+        ('{"id": 2, "src": "c"}\n{"id": 1}\n', '{"id": 2, "src": "c", "tgt": "C"}\n'),
+        ('{"en": "c"}\n{"en": "a", "de": "b"}\n', '{"en": "c", "de": "C"}\n'),
+    ],
+)
+def test_the_field_that_is_filled_is_the_one_that_other_objects_have(write: Write, rows: str, expected: str) -> None:
+    assert filled(write("a.jsonl", rows)).decode() == expected + rows.partition("\n")[2]
+
+
 @pytest.mark.parametrize("rows", ["src,tgt\n", "src,tgt\r\na,b\r\n", "\ufeffsrc;tgt;x\na;b;\n\n"])
 def test_nothing_to_fill_is_no_error(write: Write, rows: str) -> None:
     assert filled(write("a.csv", rows)) == rows.encode()

@@ -153,6 +153,7 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"q": "a", "source": "en"}, 400, "missing target parameter"),
     ({"q": "a", "source": "xx", "target": "de"}, 400, "xx is not supported"),
     ({"q": "a", "source": "de", "target": "pt-BR"}, 400, "pt-BR is not available as a target language from de"),
+    ({"q": "a", "source": "pt-BR", "target": "en"}, 400, "en is not available as a target language from pt-BR"),
     ({"q": "a", "format": "docx", **EN_DE}, 400, "docx format is not supported"),
     ({"q": "a", "alternatives": "many", **EN_DE}, 400, "alternatives must be a number"),
     ({"q": "a" * 2001, **EN_DE}, 400, "exceeds text limit (2000)"),
