@@ -35,7 +35,7 @@ def encoding_named(name: str) -> str:
     try:
         found = codecs.lookup(name)
     except (LookupError, ValueError) as error:
-        raise ValueError(f"no encoding is called {name!r}; some are utf-16, cp1252, cp1251, shift_jis") from error
+        raise ValueError(f"no encoding is called {name!r:.60}; some are utf-16, cp1252, cp1251, shift_jis") from error
     if not getattr(found, "_is_text_encoding", True):
         raise ValueError(f"{name!r} is no encoding of text")
     return found.name.removesuffix("-sig")

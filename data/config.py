@@ -73,7 +73,7 @@ class DataConfig:
             problems.append(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
         for key in ("src_language", "tgt_language"):
             if (code := getattr(self, key)) and not _LANGUAGE.fullmatch(code):
-                problems.append(f"{key} must be the code of a language, such as en or pt-BR, but is {code!r}")
+                problems.append(f"{key} must be the code of a language, such as en or pt-BR, but is {code!r:.60}")
         try:
             encoding_named(self.encoding or "utf-8")
         except ValueError as error:

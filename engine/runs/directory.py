@@ -362,7 +362,7 @@ class RunDirectory:
         directory = by_step.get(step.lstrip("0") or "0")
         if directory is None:
             steps = ", ".join(by_step) or "none"
-            raise ModelError(f"{self} has no checkpoint {step!r}; it has best, last and the steps: {steps}")
+            raise ModelError(f"{self} has no checkpoint {step!r:.60}; it has best, last and the steps: {steps}")
         return directory
 
     def _by_preference(self, which: str, problems: dict[Path, str]) -> list[Path]:
@@ -489,7 +489,7 @@ def differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[st
     """The settings in which two configurations differ, besides those that are free to."""
     then = asdict(before)
     return [
-        f"{section}.{key} (was {then[section][key]!r}, now {value!r})"
+        f"{section}.{key} (was {then[section][key]!r:.60}, now {value!r:.60})"
         for section, keys in asdict(now).items()
         for key, value in keys.items()
         if then[section][key] != value and key not in free.get(section, set())

@@ -33,7 +33,7 @@ def unknown(setting: str, value: Never) -> NotImplementedError:
 
     A type checker finds such a place before anything runs, since `value` can then be more than `Never`.
     """
-    return NotImplementedError(f"{setting} {value!r} is not implemented here")
+    return NotImplementedError(f"{setting} {value!r:.60} is not implemented here")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class ModelConfig:
                 problems.append(f"{name} must be at least 0 and below 1, but is {getattr(self, name)}")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                problems.append(f"{name} must be one of {', '.join(choices)}, but is {getattr(self, name)!r}")
+                problems.append(f"{name} must be one of {', '.join(choices)}, but is {getattr(self, name)!r:.60}")
         if not 0 <= self.norm_eps < 1:
             problems.append(f"norm_eps must be at least 0 and below 1, but is {self.norm_eps}")
         if not problems and None in (self.d_k, self.d_v) and self.d_model % self.num_heads:

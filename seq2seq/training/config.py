@@ -155,5 +155,5 @@ def parse_duration(text: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([dhms])", text)
     seconds = sum(float(number) * units[unit] for number, unit in parts)
     if "".join(number + unit for number, unit in parts) != text or not seconds:
-        raise ValueError(f"a duration is a number with a unit, such as 90s, 20m or 8h, but this is {text!r}")
+        raise ValueError(f"a duration is a number with a unit, such as 90s, 20m or 8h, but this is {text!r:.60}")
     return seconds

@@ -561,3 +561,12 @@ def test_a_setting_that_was_taken_out_may_stand_in_a_file_where_it_did_nothing(t
     old.write_text("training:\n  variation: 0.1\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"unknown key 'training\.variation'"):
         parse_config(load_config(str(old)))
+
+
+@pytest.mark.parametrize(("section", "key"), KEYS)
+def test_a_long_value_is_not_said_whole(load: Callable[[str | bytes], dict[str, Any]], section: str, key: str) -> None:
+    for value in ("x" * 3_000, f"[{'y' * 3_000}]", f"{{{'z' * 3_000}: 1}}"):
+        try:
+            load(f"{section}:\n  {key}: {value}\n")
+        except UsageError as error:
+            assert max(map(len, str(error).splitlines())) < 1_000, (section, key, value[:5])
