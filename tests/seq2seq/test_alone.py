@@ -60,9 +60,9 @@ ALONE = """
         settings = TrainingConfig(optimizer="muon")
         trainer = Trainer(model, Optimizer(model, settings), MovingAverage(model, 0.9), settings, loss, OneBatch())
         first = last = None
-        for step in range(60):
+        for step in range(100):
             trainer.progress.loss_sum = trainer.progress.loss_tokens = 0
-            trainer.update(0.01)
+            trainer.update(0.003)
             last = trainer.progress.mean_loss
             first = first or last
         print(f"{config.architecture}: {type(loss).__name__} from {first:.2f} to {last:.2f}")
