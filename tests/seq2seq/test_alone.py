@@ -62,7 +62,7 @@ ALONE = """
         first = last = None
         for step in range(100):
             trainer.progress.loss_sum = trainer.progress.loss_tokens = 0
-            trainer.update(0.003)
+            trainer.update(0.001)
             last = trainer.progress.mean_loss
             first = first or last
         print(f"{config.architecture}: {type(loss).__name__} from {first:.2f} to {last:.2f}")
