@@ -62,7 +62,7 @@ def preset_text(name: str) -> str:
 def _no_preset(name: str, more: str = "") -> UsageError:
     near = difflib.get_close_matches(name, preset_names(), n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    return UsageError(f"there is no preset {name!r:.60}{hint} Presets: {', '.join(preset_names())}{more}")
+    return UsageError(f"there is no preset {_shown(name)}{hint} Presets: {', '.join(preset_names())}{more}")
 
 
 def load_config(name_or_path: str, *, presets: bool = True, alone: bool = False) -> Tree:
@@ -150,7 +150,9 @@ def parse_assignment(assignment: str) -> Tree:
     key, equals, value = assignment.partition("=")
     section, dot, name = key.strip().partition(".")
     if not equals or not dot:
-        raise UsageError(f"--set takes section.key=value, such as training.learning_rate=0.001, not {assignment!r:.60}")
+        raise UsageError(
+            f"--set takes section.key=value, such as training.learning_rate=0.001, not {_shown(assignment)}"
+        )
     tree = {section: {name: _parse_yaml(f"value: {value}", f"--set {assignment}")["value"]}}
     try:
         _strictly(tree)
@@ -279,7 +281,7 @@ def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list
     """One pydantic error as our sentences, each with file, line and, for an unknown key, the nearest known one."""
     path = tuple(str(part) for part in detail["loc"])
     if detail["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return [_place(name, lines, path) + f"unknown key {'.'.join(path)!r:.60}{_nearest_key(path)}"]
+        return [_place(name, lines, path) + f"unknown key {_shown('.'.join(path))}{_nearest_key(path)}"]
     if "ctx" in detail and isinstance(detail["ctx"].get("error"), ValueError):
         messages = str(detail["ctx"]["error"]).splitlines()
         return [_place(name, lines, (*path, message.split()[0].rstrip(":"))) + message for message in messages]

@@ -233,8 +233,8 @@ def _other_numbers(src: str, tgt: str) -> str:
     What looks like a placeholder may be none, as `%20` in Turkish: numbers differ with and without them.
     """
     lost, added = differences_in_numbers(src, tgt)
-    if not (lost or added) or not any(differences_in_numbers(src, tgt, ())):
-        return ""
     if not any(len(number) > 1 for number in (*lost, *added)) and not (lost and added):
+        return ""
+    if not any(differences_in_numbers(src, tgt, ())):
         return ""
     return f"{' '.join(lost) or 'none'} | {' '.join(added) or 'none'}"

@@ -142,9 +142,9 @@ def by_length(lengths: Sequence[int], max_tokens: int, *, cores: int = 1, min_to
 
     Args:
         max_tokens: Most positions of a batch, eos and padding included. One item may have more.
-        cores: So many work on batches at once. Where it is more than one, a batch has at most half of a core's share of
-            what is then left: batches get smaller, and all cores end at about the same time.
-        min_tokens: No batch is made smaller than this for it.
+        cores: This many work on batches at once. If there are several, a batch has at most half of a core's share of
+            what is then left. So batches get smaller, and all cores end at about the same time.
+        min_tokens: Batches do not get smaller than this.
     """
     batches: list[list[int]] = []
     left, limit = sum(lengths) + len(lengths), max_tokens

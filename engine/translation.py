@@ -183,7 +183,7 @@ class Job:
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """The terms that are not in what the model wrote, before this is put in capitals where the source is."""
+        """The terms that the output lacks, before it is put in capitals."""
         terms = [term for part in self.parts for term in part.terms]
         return _missed(terms, self.masked.unmask(_joined([part.output for part in self.parts]))) if terms else ()
 

@@ -107,7 +107,7 @@ class Message:
 
 
 def parse_message(text: str) -> Message | None:
-    """Parses a message; None if it is none, though it looks like one, or if it has a `choice`, ICU's form of old."""
+    """Parses a message; None if it is none, though it looks like one, or if it has a `choice`, which is not read."""
     tokens: list[dict[str, str]] = []
     tree = _parsed(text, tokens)
     if tree is None or "".join(token["text"] for token in tokens) != text:

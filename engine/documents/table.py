@@ -122,13 +122,12 @@ class JsonlDocument(RawDocument):
         places = [f"{path}:{number}" for number in range(1, len(self._pieces) + 1)]
         texts = [piece.removeprefix(BYTE_ORDER_MARK) for piece in self._pieces]
         rows = [json_record(place, text) for place, text in zip(places, texts, strict=True)]
-        firsts = [row and inside_translation(row) for row in rows[:ROWS_LOOKED_AT]]
+        inners = [row and inside_translation(row) for row in rows]
         layout: FieldLayout | None = None
-        for number, row in enumerate(rows):
-            if row is None:
+        for number, (row, inner) in enumerate(zip(rows, inners, strict=True)):
+            if inner is None:
                 continue
-            inner = inside_translation(row)
-            layout = layout or field_layout(places[number], [*firsts, inner], config, fills=True)
+            layout = layout or field_layout(places[number], [*inners[:ROWS_LOOKED_AT], inner], config, fills=True)
             src, tgt = layout.src, layout.tgt
             layout.check(places[number], inner, src)
             text = inner.get(src)

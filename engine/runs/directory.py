@@ -489,7 +489,7 @@ def differences(before: "RunConfig", now: "RunConfig", free: Mapping[str, set[st
     """The settings in which two configurations differ, besides those that are free to."""
     then = asdict(before)
     return [
-        f"{section}.{key} (was {then[section][key]!r:.60}, now {value!r:.60})"
+        f"{section}.{key} (was {then[section][key]!r}, now {value!r})"
         for section, keys in asdict(now).items()
         for key, value in keys.items()
         if then[section][key] != value and key not in free.get(section, set())

@@ -150,7 +150,7 @@ class Server:
         return JSONResponse(await self._detected(texts[0] if texts else ""))
 
     async def _languages(self, request: Request) -> Response:
-        """All languages, those from which nothing is translated with no targets: Weblate looks for both sides here."""
+        """All languages, also those that are only targets: Weblate looks for both sides here."""
         del request
         codes = dict.fromkeys(code for one in self.directions for code in (one.source, one.target))
         return JSONResponse(
