@@ -28,7 +28,8 @@ AIM = 1e-4
 STEPS = 20
 """After so many updates a run is stopped; it has twice as many."""
 RESUMED_SETTINGS = [
-    "training.schedule=constant",  # its rates do not depend on the number of updates
+    "training.schedule=constant",  # its rates do not depend on the number of updates, if there are
+    "training.warmup_steps=10",  # more of them than this
     "training.validate_every=1000",
     "training.checkpoint_every=1000",
     "training.validation_sentences=4",
@@ -123,7 +124,7 @@ def computed(bench: Bench, device: torch.device, dtype: torch.dtype) -> dict[str
         if bench.settings.model.architecture == "encoder_only":
             outputs = model.embed(batch.src, dtype)
         else:
-            hidden = model.hidden_states(batch.src, batch.tgt_in, dtype)
+            hidden = model.hidden_states(batch.src, batch.tgt_in, dtype, batch.packing)
             outputs = model.output_layer(hidden)[batch.tgt_out != PAD_ID]
     synchronize(device)
     found = {"outputs": outputs, "loss": loss.detach() / count, "gradients": bench.trainer.gradients.flat[:-3]}

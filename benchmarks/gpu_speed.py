@@ -30,6 +30,7 @@ from marian import build_marian
 from torch import Tensor
 from torch.nn import functional as F
 
+from tfm.engine.training.build import StoreBatches
 from tfm.seq2seq.model.masks import PAD_ID
 from tfm.seq2seq.training.loss import training_loss
 from tfm.seq2seq.training.update import Trainer
@@ -110,11 +111,9 @@ def padding(bench: Bench) -> dict[str, float]:
     """Share of the positions of an epoch that hold no token, and how many shapes its batches have."""
     batches = [bench.batch(number) for number in range(bench.provider.num_batches(0))]
     real = sum(int((batch.src != PAD_ID).sum()) + batch.num_tokens for batch in batches)
-    # A row that fills a batch up has a source, which is no token of the epoch's either.
-    filling = sum(int((batch.src[(batch.tgt_out == PAD_ID).all(dim=1)] != PAD_ID).sum()) for batch in batches)
-    shapes = {(batch.src.shape, batch.tgt_out.shape) for batch in batches}
+    shapes = {batch.shape for batch in batches}
     return {
-        "padding_percent": 100 - 100 * (real - filling) / sum(batch.positions for batch in batches),
+        "padding_percent": 100 - 100 * real / sum(batch.positions for batch in batches),
         "shapes": len(shapes),
     }
 
@@ -332,6 +331,8 @@ def speeds_in_turn(
 def marian_update(bench: Bench, device: torch.device) -> Callable[[], int]:
     """An update of MarianMTModel: bf16 by autocast, sdpa, fused AdamW; returns its target tokens.
 
+    Its batches are filled up with padding, each to its longest row.
+
     Its layers are post-norm with sinusoids whatever the preset says: the sizes are the same.
     """
     settings = bench.settings
@@ -339,6 +340,8 @@ def marian_update(bench: Bench, device: torch.device) -> Callable[[], int]:
     model = build_marian(sizes, settings.tokenizer.vocab_size, "sdpa").to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
     batches = settings.training.grad_accum_steps
+    store: Any = bench.pairs
+    padded = StoreBatches(store, settings.training, device)
     index = 0
 
     def update() -> int:
@@ -346,7 +349,8 @@ def marian_update(bench: Bench, device: torch.device) -> Callable[[], int]:
         tokens = 0
         optimizer.zero_grad(set_to_none=True)
         for _ in range(batches):
-            batch = bench.batch(index)
+            batch = padded.load_part(0, index % padded.num_batches(0), 0, 1)
+            assert batch is not None
             index += 1
             with torch.autocast(device.type, torch.bfloat16, enabled=bench.dtype == torch.bfloat16):
                 logits = model(
@@ -383,16 +387,16 @@ def compiled(options: Options) -> None:
             smoothing, dtype = bench.settings.training.label_smoothing, bench.dtype
 
             def loss_of(
-                model: Any, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, given: Any = (smoothing, dtype)
+                model: Any, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, packing: Any, given: Any = (smoothing, dtype)
             ) -> Tensor:
                 label_smoothing, precision = given
-                hidden = model.hidden_states(src, tgt_in, precision)
+                hidden = model.hidden_states(src, tgt_in, precision, packing)
                 return training_loss(hidden, model.output_layer, tgt_out, label_smoothing)
 
             model, batch = bench.trainer.model.train(), bench.batch()
             faster = torch.compile(loss_of, dynamic=False, **modes[mode])
 
-            given = model, batch.src, batch.tgt_in, batch.tgt_out
+            given = model, batch.src, batch.tgt_in, batch.tgt_out, batch.packing
 
             def step(loss: Callable[..., Tensor], given: Any = given) -> None:
                 loss(*given).backward()

@@ -17,6 +17,7 @@ from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.dropout import Dropout
 from tfm.seq2seq.model.encoder_decoder import Transformer
 from tfm.seq2seq.model.layers import DecoderLayer, Residual
+from tfm.seq2seq.model.masks import Mask
 from tfm.seq2seq.model.stacks import initialise
 
 T = TypeVar("T", bound=nn.Module)
@@ -51,9 +52,7 @@ def no_scale(model: Transformer) -> None:
         attention._attend = partial(_attend_without_scale, attention._attend)
 
 
-def _attend_without_scale(
-    attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
-) -> Tensor:
+def _attend_without_scale(attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> Tensor:
     """softmax(Q K^T) V: sqrt(d_k) Q, which `attend` divides again."""
     return attend(q * math.sqrt(q.size(-1)), k, v, mask)
 

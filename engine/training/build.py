@@ -15,7 +15,7 @@ from ...data.formats.format import Languages
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
 from ...seq2seq.model.config import Architecture, ModelConfig, unknown
-from ...seq2seq.training.batch import Batch, FewShapes, Group
+from ...seq2seq.training.batch import Batch, Group, Packer
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.loss import NextTokenLoss
 from ...seq2seq.training.optimizer import Optimizer
@@ -164,7 +164,7 @@ class StoreBatches:
         config: TrainingConfig,
         device: torch.device,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
-        shapes: FewShapes | None = None,
+        packer: Packer | None = None,
     ) -> None:
         self._source = BatchSource(
             store,
@@ -173,7 +173,7 @@ class StoreBatches:
             group=config.grad_accum_steps,
             subword_dropout=subword_dropout,
         )
-        self._device, self._shapes = device, shapes
+        self._device, self._packer = device, packer
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -182,7 +182,9 @@ class StoreBatches:
     def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
         """Part number `part` of `parts` of a batch, on the device; None if it has too few sentences for that."""
         rows = self._source.rows(epoch, index, part, parts)
-        return Batch.of(rows, device=self._device, shapes=self._shapes) if rows else None
+        if not rows:
+            return None
+        return Batch.of(rows, device=self._device) if self._packer is None else self._packer.pack(rows, self._device)
 
     def all(self) -> Iterator[Batch]:
         """Every batch of one epoch."""
@@ -207,11 +209,12 @@ def build_trainer(
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)
     dropout = subword_dropout(tokenizer, config, description.model_config())
-    loss, shapes, graphs = build_loss(description, config, dtype), None, None
+    loss, packer, graphs = build_loss(description, config, dtype), None, None
     if device.type == "cuda" and isinstance(loss, NextTokenLoss):  # other losses depend on the rows of a batch
         from ...seq2seq.training.graphs import CudaGraphs
 
-        shapes = FewShapes(config.max_tokens_per_batch, parts)
+        joined = description.model_config().architecture == "decoder_only"
+        packer = Packer(config.max_tokens_per_batch, parts, joined)
         graphs = CudaGraphs(partial(loss, model), list(model.parameters()))
     return Trainer(
         model=model,
@@ -219,7 +222,7 @@ def build_trainer(
         average=None,
         config=config,
         loss=loss,
-        provider=StoreBatches(store, config, device, dropout, shapes),
+        provider=StoreBatches(store, config, device, dropout, packer),
         progress=progress,
         group=group,
         parts=parts,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import PAD_ID, causal_mask
+from .masks import PAD_ID, Packed, Within, causal_mask
 from .precision import Linear
 from .stacks import Encoder, initialise
 
@@ -35,7 +35,13 @@ class DecoderOnly(nn.Module):
             self.output_layer.weight = tokens.weight
         initialise(self, config)
 
-    def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def hidden_states(
+        self,
+        src: Tensor,
+        tgt_in: Tensor,
+        dtype: torch.dtype | None = None,
+        packing: tuple[Packed, Packed] | None = None,
+    ) -> Tensor:
         """The outputs at the target's positions (B, T, D), before the output layer, computed in `dtype`.
 
         Padding may stand at the end of a source, in the middle of the sequence: no position attends to it, and a
@@ -45,7 +51,12 @@ class DecoderOnly(nn.Module):
             src: (B, S) source ids; S is 0 where there is a text alone.
             tgt_in: (B, T) target ids, from bos on.
             dtype: The weights' own if not given.
+            packing: How they are packed, if they are, into one row: each source and its target are one target there.
         """
+        if packing is not None:
+            _, targets = packing
+            x = self.embedding(tgt_in, targets, dtype)
+            return self.decoder(x, Within(targets, targets, causal=True))
         ids = torch.cat([src, tgt_in], dim=1)  # (B, S + T)
         mask = causal_mask(ids.size(1), ids.device)  # (S + T, S + T)
         if src.size(1) == 0:  # padding stands at the end alone, where no earlier position sees it

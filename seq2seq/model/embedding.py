@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig, unknown
 from .dropout import Dropout
+from .masks import Packed
 
 
 def sinusoidal_positions(length: int, d_model: int) -> Tensor:
@@ -86,16 +87,21 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, positions: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, positions: Tensor | Packed | None = None, dtype: torch.dtype | None = None
+    ) -> Tensor:
         """Token ids (B, T) to (B, T, D); ValueError if positions are learned, and T is more than there are.
 
         Args:
-            positions: (B, T) where each token stands; 0, 1, .. in each row if not given.
+            positions: (B, T) where each token stands, or how sequences are packed; 0, 1, .. in each row if not given.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
         """
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale
         if self.positions is not None:
-            vectors = self.positions(ids.size(1))  # (T, D)
+            length = ids.size(1)
+            if isinstance(positions, Packed):
+                length, positions = min(positions.longest, self.num_positions), positions.positions
+            vectors = self.positions(length)  # (length, D)
             x = x + (vectors if positions is None else vectors[positions]).to(x.dtype)
         return self.dropout(x)
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import causal_mask, padding_mask
+from .masks import Packed, Within, causal_mask, padding_mask
 from .precision import Linear
 from .stacks import Decoder, Encoder, initialise
 
@@ -56,8 +56,24 @@ class Transformer(nn.Module):
         y = self.tgt_embedding(tgt_in, dtype=memory.dtype)
         return self.decoder(y, memory, tgt_mask, src_mask)
 
-    def hidden_states(self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """The decoder's output (B, T, D), before the output layer, computed in `dtype`."""
+    def hidden_states(
+        self,
+        src: Tensor,
+        tgt_in: Tensor,
+        dtype: torch.dtype | None = None,
+        packing: tuple[Packed, Packed] | None = None,
+    ) -> Tensor:
+        """The decoder's output (B, T, D), before the output layer, computed in `dtype`.
+
+        Args:
+            packing: How sources and targets are packed, if they are, into one row each.
+        """
+        if packing is not None:
+            sources, targets = packing
+            x = self.src_embedding(src, sources, dtype)
+            memory = self.encoder(x, Within(sources, sources))
+            y = self.tgt_embedding(tgt_in, targets, dtype)
+            return self.decoder(y, memory, Within(targets, targets, causal=True), Within(targets, sources))
         return self.decode(tgt_in, self.encode(src, dtype), self.src_mask(src))
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from .attention import MultiHeadAttention
 from .config import ModelConfig, NormOrder, unknown
 from .dropout import Dropout
 from .feed_forward import FeedForward
+from .masks import Mask
 from .precision import LayerNorm
 from .rotary import RotaryPositions
 
@@ -74,7 +75,7 @@ class EncoderLayer(nn.Module):
         self.self_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, src_mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, src_mask: Mask | None, positions: Tensor | None = None) -> Tensor:
         """(B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
         x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, src_mask, positions))
         return self.feed_forward_residual(x, self.feed_forward)
@@ -96,7 +97,7 @@ class DecoderLayer(nn.Module):
         self.cross_attn_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Mask | None, src_mask: Mask | None) -> Tensor:
         """The target (B, T, D) and the encoder output (B, S, D), which is the memory, to (B, T, D)."""
         y = self.self_attn_residual(y, lambda y: self.self_attn(y, y, tgt_mask))
         y = self.cross_attn_residual(y, lambda y: self.cross_attn(y, memory, src_mask))

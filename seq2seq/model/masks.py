@@ -1,10 +1,12 @@
 """Sequences of unequal lengths as one tensor, and who may attend to whom in it.
 
-A mask is boolean, True = may attend; it broadcasts against scores of shape (B, H, T, S).
+Either they are filled up with padding, and stand in rows; or they are packed, one after the other, in one row. A mask
+is boolean, True = may attend, and broadcasts against scores of shape (B, H, T, S); or it is `Within` packed sequences.
 """
 
 from array import array
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +25,38 @@ def pad(rows: Sequence[Sequence[int]], width: int | None = None) -> Tensor:
         ids.extend(row)
         ids.extend([PAD_ID] * (width - len(row)))
     return torch.frombuffer(ids, dtype=torch.long).view(len(rows), width)
+
+
+class Packed(NamedTuple):
+    """Where sequences stand that are packed into one row of N positions, each of which belongs to one of them."""
+
+    starts: Tensor
+    """(R + 1,) where each begins, and where the last one ends."""
+    positions: Tensor
+    """(1, N) where in its sequence each token stands: 0, 1, ..; of sequences that fill up 0."""
+    longest: int
+    """No sequence is longer."""
+
+
+class Within(NamedTuple):
+    """The mask of packed sequences: sequence r of the queries sees sequence r of the keys, and nothing else."""
+
+    queries: Packed
+    keys: Packed
+    causal: bool = False
+    """Whether a query sees no later position than its own."""
+
+    def dense(self) -> Tensor:
+        """The same as a boolean mask, (T, S) for T queries and S keys in all."""
+        queries, keys = (
+            torch.searchsorted(side.starts, torch.arange(side.positions.size(1), device=side.starts.device), right=True)
+            for side in (self.queries, self.keys)
+        )
+        mask = queries[:, None] == keys[None, :]
+        return mask & (self.keys.positions <= self.queries.positions.T) if self.causal else mask
+
+
+Mask = Tensor | Within
 
 
 def padding_mask(ids: Tensor) -> Tensor:

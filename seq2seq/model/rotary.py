@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .embedding import sinusoidal_positions
+from .masks import Packed
 
 
 def rotations(length: int, d_k: int) -> Tensor:
@@ -31,9 +32,15 @@ class RotaryPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", rotations(num_positions, d_k), persistent=False)
 
-    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Turns queries or keys (B, H, T, d_k) that stand at positions (B, T); at 0, 1, .. in each row if not given."""
+    def forward(self, x: Tensor, positions: Tensor | Packed | None = None) -> Tensor:
+        """Turns queries or keys (B, H, T, d_k).
+
+        Args:
+            positions: (B, T) where they stand, or how they are packed; 0, 1, .. in each row if not given.
+        """
         length = x.size(2)
+        if isinstance(positions, Packed):
+            length, positions = min(positions.longest, len(self.table)), positions.positions
         known, pairs, _ = self.table.shape
         table = self.table if length <= known else rotations(length, 2 * pairs).to(self.table)
         turns = table[:length] if positions is None else table[positions][:, None]  # (T, d_k/2, 2) or (B, 1, ..)

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from .config import ModelConfig, unknown
 from .embedding import embedding_parameters
 from .layers import DecoderLayer, EncoderLayer
+from .masks import Mask
 from .precision import LayerNorm
 
 
@@ -27,7 +28,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None, positions: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask | None, positions: Tensor | None = None) -> Tensor:
         """Embedded tokens (B, S, D) to (B, S, D); positions (B, S) only where they are not 0, 1, .. in each row."""
         for layer in self.layers:
             x = layer(x, mask, positions)
@@ -42,7 +43,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.norm = final_norm(config)
 
-    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Tensor | None, src_mask: Tensor | None) -> Tensor:
+    def forward(self, y: Tensor, memory: Tensor, tgt_mask: Mask | None, src_mask: Mask | None) -> Tensor:
         """The embedded target (B, T, D) and the memory (B, S, D), which every layer reads, to (B, T, D)."""
         for layer in self.layers:
             y = layer(y, memory, tgt_mask, src_mask)

@@ -5,7 +5,7 @@ with batches of 4,096 tokens and the model of the preset `multi30k`: 45 ms launc
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -48,11 +48,12 @@ class CudaGraphs:
         self._is_full = False
 
     def ready(self, batch: Batch) -> bool:
-        """Whether there is a graph of this batch's shape. It is recorded now if the shape recurs and memory is enough.
+        """Whether there is a graph of this batch's shape. It is recorded now if the batch is packed, so that its
+        shape recurs, and memory is enough.
 
         If memory is not enough, all graphs are given up.
         """
-        if batch.shape not in self._recorded and batch.recurs and not self._is_full:
+        if batch.shape not in self._recorded and batch.packing is not None and not self._is_full:
             try:
                 self._recorded[batch.shape] = self._record(batch)
             except Exception as error:
@@ -95,8 +96,7 @@ class CudaGraphs:
 
     def _record(self, batch: Batch) -> _Recorded:
         """Records the passes over a batch, without a change to gradients or to the state of the generators."""
-        src, tgt_in, tgt_out = (tensor.clone() for tensor in batch.tensors)
-        static = replace(batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out)
+        static = batch.clone()
         self._warm_up(static)
         losses: list[Tensor] = []
 

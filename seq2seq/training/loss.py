@@ -176,6 +176,6 @@ class NextTokenLoss:
 
     def __call__(self, model: Any, batch: Any) -> tuple[Tensor, int]:
         """The loss summed over the target tokens of a `Batch`, and their number."""
-        hidden = model.hidden_states(batch.src, batch.tgt_in, self.dtype)  # (B, T, D)
+        hidden = model.hidden_states(batch.src, batch.tgt_in, self.dtype, batch.packing)  # (B, T, D)
         loss = training_loss(hidden, model.output_layer, batch.tgt_out, self.label_smoothing)
         return loss, batch.num_tokens

@@ -83,5 +83,8 @@ def in_pieces(batch: Batch, fitting: int) -> list[Batch]:
 
     A piece is every so-many-th sentence: they stand in order of length, so that the pieces are about equally large.
     """
-    count = min(-(-batch.positions // fitting), len(batch)) if fitting else 1
+    if not fitting or batch.positions <= fitting:
+        return [batch]
+    batch = batch.unpacked()
+    count = min(-(-batch.positions // fitting), len(batch))
     return [batch.rows(slice(start, None, count)) for start in range(count)] if count > 1 else [batch]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps, recording
+from tfm.seq2seq.model.attention import MultiHeadAttention, attention, attention_maps, attention_within, recording
 from tfm.seq2seq.model.dropout import Dropout
 from tfm.seq2seq.model.encoder_decoder import Transformer
-from tfm.seq2seq.model.masks import PAD_ID, additive_mask, causal_mask
+from tfm.seq2seq.model.masks import PAD_ID, Packed, Within, additive_mask, causal_mask
 
 B, T, S, D = 2, 5, 7, 12
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -274,6 +274,53 @@ def test_the_branch_for_gpus_drops_weights_in_training(fused_rates: list[float])
     module, x = multi_head(dropout=0.5).train(), torch.randn(B, T, D)
     module(x, x)
     assert fused_rates == [0.5]
+
+
+def packed(*lengths: int, device: str = "cpu") -> Packed:
+    starts = torch.tensor([0, *lengths], device=device).cumsum(0, dtype=torch.int32)
+    positions = torch.cat([torch.arange(length, device=device) for length in lengths])[None]
+    return Packed(starts, positions, max(lengths))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences_attend_within_themselves(causal: bool) -> None:
+    module, sources, targets = multi_head(), packed(2, 4, 1), packed(3, 1, 3)
+    queries, keys = torch.randn(1, 7, D), torch.randn(1, 7, D)
+    if causal:
+        keys, sources = queries, targets
+    found = module(queries, keys, Within(targets, sources, causal))[0]
+    places = [side.starts.diff().tolist() for side in (targets, sources)]
+    for one, *sides in zip(found.split(places[0]), queries[0].split(places[0]), keys[0].split(places[1]), strict=True):
+        x, source = (side[None] for side in sides)
+        expected = module(x, source, causal_mask(x.size(1)) if causal else None)[0]
+        torch.testing.assert_close(one, expected)
+
+
+@needs_cuda
+@pytest.mark.parametrize("lengths", [(5, 30, 1, 64, 17), (300, 2, 200, 10)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sizes", [(64, 64), (48, 16), (5, 3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_packed_sequences_attend_within_themselves_on_a_gpu(
+    lengths: tuple[int, ...], causal: bool, sizes: tuple[int, int], dtype: torch.dtype
+) -> None:
+    """Outputs and gradients, and to the last bit each time."""
+    queries = packed(*lengths, device="cuda")
+    keys = queries if causal else packed(*(length + 3 for length in lengths), device="cuda")
+    mask, total = Within(queries, keys, causal), sum(lengths)
+    shapes = (total, sizes[0]), (keys.positions.size(1), sizes[0]), (keys.positions.size(1), sizes[1])
+    q, k, v = (torch.randn(1, 2, *shape, device="cuda", dtype=dtype, requires_grad=True) for shape in shapes)
+    weights = torch.randn(1, 2, total, sizes[1], device="cuda", dtype=dtype)
+
+    def found(output: Tensor) -> list[Tensor]:
+        return [output.detach(), *torch.autograd.grad((output * weights).sum(), (q, k, v))]
+
+    once, again = (found(attention_within(q, k, v, mask, 0.0)) for _ in range(2))
+    expected = found(attention(q, k, v, mask.dense())[0])
+    for one, other, right in zip(once, again, expected, strict=True):
+        assert one.equal(other)
+        tolerance = 1e-4 if dtype == torch.float32 else 3e-2
+        torch.testing.assert_close(one, right, rtol=tolerance, atol=tolerance * right.abs().max().item())
 
 
 @needs_cuda

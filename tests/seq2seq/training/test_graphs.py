@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.fixed_batches import PAIRS, FixedBatches, build_model, make_trainer
+from helpers.fixed_batches import PAIRS, FixedBatches, WholeBatches, build_model, make_trainer
 from torch import Tensor
 
 from tfm.data.batching import training_rows
 from tfm.seq2seq.training import graphs as graphs_module
-from tfm.seq2seq.training.batch import Batch, FewShapes
+from tfm.seq2seq.training.batch import Batch, Packer
 from tfm.seq2seq.training.graphs import CudaGraphs
 from tfm.seq2seq.training.optimizer import MovingAverage, Optimizer
 from tfm.seq2seq.training.update import Trainer
@@ -47,19 +47,11 @@ class Faked(CudaGraphs):
         return Again(work)
 
 
-class Whole(FixedBatches):
-    """Batches as they are, with what is filled up."""
-
-    def load_part(self, epoch: int, index: int, part: int, parts: int) -> Batch | None:
-        del epoch, part, parts
-        return self.batches[index]
-
-
-def batches(device: str) -> Whole:
-    shapes = FewShapes(60)
+def batches(device: str) -> WholeBatches:
+    packer = Packer(60)
     parts = [[0, 1, 2, 3], [1, 3], [0, 2], [3]]
     rows = [training_rows([PAIRS[number] for number in part]) for part in parts]
-    return Whole(*(Batch.of(some, device=torch.device(device), shapes=shapes) for some in rows))
+    return WholeBatches(*(packer.pack(some, torch.device(device)) for some in rows))
 
 
 def trained(device: str, graphs: type[CudaGraphs] | None, **settings: Any) -> tuple[Trainer, list[Tensor]]:
@@ -95,17 +87,16 @@ def test_a_stand_in_for_graphs_makes_the_same_updates(settings: dict[str, Any]) 
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
-def test_what_does_not_recur_has_no_graph() -> None:
+def test_what_is_not_packed_has_no_graph() -> None:
     model = build_model()
     graphs = Faked(lambda batch: (torch.zeros(()), batch.num_tokens), list(model.parameters()))
-    whole = batches("cpu").batches[0]
-    assert not graphs.ready(whole.rows(slice(0, 2))) and graphs.recorded == 0
+    assert not graphs.ready(batches("cpu").batches[0].unpacked()) and graphs.recorded == 0
 
 
 def test_no_more_graphs_than_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs_module, "MOST_GRAPHS", 1)
     rows = training_rows(PAIRS)
-    one, other = (Batch.of(rows, shapes=FewShapes(size)) for size in (60, 120))
+    one, other = (Packer(size).pack(rows) for size in (60, 6000))
     trainer = make_trainer(build_model(), FixedBatches(one))
     graphs = Faked(lambda batch: trainer.loss(trainer.model, batch), list(trainer.model.parameters()))
     assert graphs.ready(one) and not graphs.ready(other) and graphs.ready(one)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.fixed_batches import PAIRS, FixedBatches, batch, build_model, make_trainer, make_updates
+from helpers.fixed_batches import PAIRS, FixedBatches, WholeBatches, batch, build_model, make_trainer, make_updates
 
 from tfm.data.batching import training_rows
 from tfm.data.tokenizer import BOS_ID, EOS_ID
@@ -12,7 +12,7 @@ from tfm.seq2seq.decoding.fast import FastTransformer
 from tfm.seq2seq.decoding.greedy import Greedy
 from tfm.seq2seq.decoding.search import Task
 from tfm.seq2seq.model import Transformer
-from tfm.seq2seq.training.batch import Batch
+from tfm.seq2seq.training.batch import Batch, Packer
 from tfm.seq2seq.training.schedule import learning_rate
 from tfm.seq2seq.training.update import MAX_BAD_UPDATES, GradientBuffer, Totals, Trainer
 from tfm.system.errors import OutOfMemory, TrainingDiverged
@@ -165,17 +165,22 @@ class Cramped:
         return loss, num_tokens
 
 
+def packed(*rows: int) -> Batch:
+    return Packer(60).pack(training_rows([PAIRS[row] for row in rows]))
+
+
 @pytest.mark.parametrize("after_backward", [False, True])
 @pytest.mark.parametrize("room", [1, 2, 3])
+@pytest.mark.parametrize("second", [batch(0, 1, 2, 3), packed(0, 1, 2, 3)], ids=["padded", "packed"])
 def test_a_batch_that_does_not_fit_is_computed_in_pieces_and_no_sentence_is_lost(
-    room: int, after_backward: bool
+    room: int, after_backward: bool, second: Batch
 ) -> None:
     """Two batches in an update: the second does not fit, so that the first has to be computed anew."""
     gradients: list[torch.Tensor] = []
     for cramped in (False, True):
         model = build_model()
         settings = {"grad_accum_steps": 2, "max_steps": 2, "max_grad_norm": 0.0}
-        training = make_trainer(model, FixedBatches(batch(0), batch(0, 1, 2, 3)), **settings)
+        training = make_trainer(model, WholeBatches(batch(0), second), **settings)
         if cramped:
             training.loss = Cramped(training, room, after_backward=after_backward)
         make_updates(training)
@@ -184,7 +189,7 @@ def test_a_batch_that_does_not_fit_is_computed_in_pieces_and_no_sentence_is_lost
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-6)
     assert isinstance(training.loss, Cramped)
     assert training.progress.divided == 2
-    assert 0 < training.progress.fitting < batch(0, 1, 2, 3).positions
+    assert 0 < training.progress.fitting < second.positions
     assert max(training.loss.sentences) <= room
 
 
