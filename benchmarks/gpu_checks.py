@@ -116,7 +116,7 @@ def agreement(options: Options) -> None:
 def computed(bench: Bench, device: torch.device, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Outputs at real positions, mean loss and all gradients, in double precision on the CPU; without dropout."""
     model: Any = bench.trainer.model.eval()
-    batch = max(map(bench.batch, range(8)), key=len)
+    batch = max(map(bench.batch, range(8)), key=lambda batch: batch.num_tokens)
     loss, count = build_loss(bench.description, bench.settings.training, dtype)(model, batch)
     bench.trainer.gradients.clear()
     loss.backward()

@@ -119,7 +119,7 @@ def padding(bench: Bench) -> dict[str, float]:
 
 
 def time_updates(bench: Bench, device: torch.device, seconds: float) -> Speed:
-    """tfm's own updates, reading and padding of batches included, once all shapes of an epoch have been met."""
+    """tfm's own updates, making of batches included, once all shapes of an epoch have been met."""
     progress = bench.trainer.progress
     for _ in range(WARMUP_UPDATES):
         bench.update()
@@ -275,7 +275,7 @@ def beside(what: str, calls: dict[str, Callable[[], object]], device: torch.devi
 
 
 def peer(options: Options) -> None:
-    """MarianMTModel with the same sizes and the same batches, in turn with tfm, both without cuDNN's attention.
+    """MarianMTModel with the same sizes and the same sentences, in turn with tfm, both without cuDNN's attention.
 
     It takes seconds for each new shape: with it the peer meets no more than some batches in the time of this part.
     """

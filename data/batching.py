@@ -1,4 +1,4 @@
-"""Which pairs are trained on together, as rows of ids; `Batch.of` (seq2seq/training/batch.py) pads them.
+"""Which pairs are trained on together, as rows of ids; seq2seq/training/batch.py makes tensors of them.
 
 Batch order is a function of (seed, epoch) alone: there is no iterator state to save, and a resumed run sees exactly the
 batches that an uninterrupted one would have seen.

@@ -6,7 +6,7 @@ Shapes: B sentences, T queries, S keys, D = d_model, H heads, d_k and d_v per he
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -60,31 +60,51 @@ def attention(
 
 
 def attention_within(q: Tensor, k: Tensor, v: Tensor, mask: Within, dropout: float) -> Tensor:
-    """Attention within packed sequences, on a GPU: the output (1, H, T, d_v).
+    """Attention within packed sequences, on a GPU.
 
-    By the kernel that torch takes for nested tensors in single precision. It computes nothing between sequences. Flash
-    attention's, whose tiles are larger, takes three times as long for sentences.
+    It calls the kernel that torch calls for nested tensors in single precision. The kernel computes nothing between
+    sequences. Flash attention's kernel has larger tiles: for sentences it takes three times as long.
 
     Args:
         q, k, v: (1, H, T, d_k), (1, H, S, d_k) and (1, H, S, d_v).
         dropout: Rate of dropout on the weights.
+
+    Returns:
+        The output, (1, H, T, d_v).
     """
-    queries, keys = mask.queries, mask.keys
-    # It takes widths that are multiples of 8.
-    sides = (F.pad(side, (0, -side.size(-1) % 8)).transpose(1, 2) for side in (q, k, v))
-    heads, *_ = torch.ops.aten._efficient_attention_forward(
-        *sides,
-        bias=None,
-        cu_seqlens_q=queries.starts,
-        cu_seqlens_k=keys.starts,
-        max_seqlen_q=queries.longest,
-        max_seqlen_k=keys.longest,
-        dropout_p=dropout,
-        custom_mask_type=int(mask.causal),
-        compute_log_sumexp=True,
-        scale=1 / math.sqrt(q.size(-1)),
-    )
-    return heads.transpose(1, 2)[..., : v.size(-1)]
+    sides = [side.transpose(1, 2) for side in (q, k, v)]
+    if q.size(-1) % 8 or v.size(-1) % 8:  # the kernel reads 8 numbers at once
+        sides = [F.pad(side, (0, -side.size(-1) % 8)) for side in sides]
+    heads: Tensor = _AttentionWithin.apply(*sides, mask, dropout, 1 / math.sqrt(q.size(-1)))  # pyright: ignore[reportAssignmentType]
+    return heads[..., : v.size(-1)].transpose(1, 2)
+
+
+class _AttentionWithin(torch.autograd.Function):
+    """The kernel and its backward pass, which sums in one order: torch's own may split the keys of a sequence, and add
+    the gradients of the parts as they come."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Within, dropout: float, scale: float) -> Tensor:
+        ctx.mask, ctx.dropout, ctx.scale = mask, dropout, scale
+        starts = mask.queries.starts, mask.keys.starts
+        output, log_sums, seed, offset, *_ = torch.ops.aten._efficient_attention_forward(
+            q, k, v, None, *starts, mask.queries.longest, mask.keys.longest, dropout, mask.causal, True, scale=scale
+        )
+        ctx.save_for_backward(q, k, v, output, log_sums, seed, offset)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,), (q, k, v, output, log_sums, seed, offset) = grad_outputs, ctx.saved_tensors
+        queries, keys = ctx.mask.queries, ctx.mask.keys
+        sizes = queries.starts, keys.starts, queries.longest, keys.longest
+        drawn = ctx.dropout, seed, offset
+        grads = torch.ops.aten._efficient_attention_backward(
+            *(grad.contiguous(), q, k, v, None, output, *sizes, log_sums, *drawn, ctx.mask.causal, False),
+            scale=ctx.scale,
+            num_splits_key=1,
+        )
+        return *grads[:3], None, None, None
 
 
 class MultiHeadAttention(nn.Module):

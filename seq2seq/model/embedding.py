@@ -93,7 +93,8 @@ class Embedding(nn.Module):
         """Token ids (B, T) to (B, T, D); ValueError if positions are learned, and T is more than there are.
 
         Args:
-            positions: (B, T) where each token stands, or how sequences are packed; 0, 1, .. in each row if not given.
+            positions: (B, T) where each token stands, or how sequences are packed, none of them longer than
+                `num_positions`; 0, 1, .. in each row if not given.
             dtype: Precision of the result, and with it of every layer that follows; the weights' own if not given.
         """
         x = self.tokens(ids).to(dtype or self.tokens.weight.dtype) * self.scale

@@ -33,9 +33,9 @@ class Packed(NamedTuple):
     starts: Tensor
     """(R + 1,) where each begins, and where the last one ends."""
     positions: Tensor
-    """(1, N) where in its sequence each token stands: 0, 1, ..; of sequences that fill up 0."""
+    """(1, N) where in its sequence each token stands: 0, 1, ..; 0 in sequences that only fill the row up."""
     longest: int
-    """No sequence is longer."""
+    """No sequence is longer; often rounded up."""
 
 
 class Within(NamedTuple):

@@ -36,7 +36,8 @@ class RotaryPositions(nn.Module):
         """Turns queries or keys (B, H, T, d_k).
 
         Args:
-            positions: (B, T) where they stand, or how they are packed; 0, 1, .. in each row if not given.
+            positions: (B, T) where they stand, or how they are packed, no sequence longer than the table; 0, 1, .. in
+                each row if not given.
         """
         length = x.size(2)
         if isinstance(positions, Packed):
