@@ -13,6 +13,7 @@ from ..data.tokenizer import BOS_ID, EOS_ID
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.masks import pad
+from .device import bf16_instructions
 from .translation import Part
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ModelSearcher:
         self.model = model
         self.max_seq_len = model.config.max_seq_len
         self.device = next(model.parameters()).device
-        self._fast = arrange(model, forbidden_ids)
+        self._fast = arrange(model, forbidden_ids, half=bf16_instructions(self.device) is not None)
 
     @torch.inference_mode()
     def search(self, search: Search, batch: Sequence[Part], check: Callable[[], None]) -> list[list[Hypothesis]]:

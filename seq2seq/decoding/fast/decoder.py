@@ -9,7 +9,7 @@ from torch import Tensor
 from ...model.embedding import Embedding as PlainEmbedding
 from ...model.encoder_decoder import Transformer
 from .state import FastState, Past
-from .weights import Embedding, Linear, Rotary, final_norm, head_width
+from .weights import Embedding, OutputLayer, Rotary, final_norm, head_width
 
 if TYPE_CHECKING:
     from ...model.decoder_only import DecoderOnly
@@ -22,19 +22,20 @@ class FastDecoder:
         model: In evaluation mode. When its weights change, make a new one: some are copied here, some are shared.
         embedding: Of what is generated.
         forbidden_ids: Tokens that are never to be generated: padding, bos, reserved pieces.
+        half: Whether most logits are computed in bfloat16; see `OutputLayer`.
     """
 
     def __init__(
-        self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int]
+        self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int], half: bool
     ) -> None:
         config = model.config
         self._max_seq_len = config.max_seq_len
         self._num_layers, self._heads, self._width = len(model.decoder.layers), config.num_heads, head_width(config)
         self._embedding, self._rotary = Embedding.of(embedding), Rotary.of(embedding, config)
         self._norm = final_norm(model.decoder.norm, config.norm_order)
-        output_layer = Linear.of(model.output_layer)
-        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=output_layer.bias.device)
-        self._output_layer = output_layer._replace(bias=output_layer.bias.index_fill(0, forbidden, float("-inf")))
+        device = model.output_layer.weight.device
+        forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=device)
+        self._output_layer = OutputLayer.of(model.output_layer, forbidden, half=half)
 
     def _past(self, size: int) -> Past:
         return Past(size, self._num_layers, self._heads, self._width, like=self._embedding.tokens)
@@ -50,7 +51,7 @@ class FastDecoder:
     def _logits(self, y: Tensor, state: FastState) -> Tensor:
         """The outputs of the last layer (R, D) to logits (R, V), for use until the next step."""
         y = y if self._norm is None else self._norm(y)
-        return self._output_layer(y, out=state.room_for_logits(y.size(0), self._output_layer.bias.size(0), like=y))
+        return self._output_layer(y, state.room_for_logits)
 
 
 def attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -89,7 +89,7 @@ class FastState:
 
     def __init__(self, memory: Any, past: Past) -> None:
         self.memory, self.past = memory, past
-        self._logits: Tensor | None = None
+        self._logits: dict[torch.dtype, Tensor] = {}
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
@@ -98,7 +98,8 @@ class FastState:
         self.past.reorder(rows)
 
     def room_for_logits(self, rows: int, vocabulary: int, like: Tensor) -> Tensor:
-        """The tensor (R, V) to write logits to, over those of an earlier step."""
-        if self._logits is None or self._logits.numel() < rows * vocabulary:
-            self._logits = like.new_empty(rows * vocabulary)
-        return self._logits[: rows * vocabulary].view(rows, vocabulary)
+        """The tensor (R, V) to write logits to, over those of an earlier step; its type is that of `like`."""
+        room = self._logits.get(like.dtype)
+        if room is None or room.numel() < rows * vocabulary:
+            room = self._logits[like.dtype] = like.new_empty(rows * vocabulary)
+        return room[: rows * vocabulary].view(rows, vocabulary)

@@ -16,6 +16,7 @@ from ...model import embedding, feed_forward, layers
 from ...model.attention import MultiHeadAttention
 from ...model.config import ModelConfig, NormOrder, unknown
 from ...model.rotary import rotations
+from ..search import largest
 
 
 class Linear(NamedTuple):
@@ -37,6 +38,46 @@ class Linear(NamedTuple):
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
         """The residual sum, in place: (N, out) and x (N, in) to (N, out)."""
         return residual.addmm_(x, self.weight).add_(self.bias)
+
+
+CANDIDATES = 16
+"""So many logits of a row are computed in float32 where the others are in bfloat16: more than a search chooses from."""
+FEW_ROWS, SMALL_VOCABULARY = 16, 2000
+"""With fewer of either, all logits are computed in float32: there is little to save."""
+
+
+class OutputLayer(NamedTuple):
+    """The logits of all tokens, by far the largest product of a step.
+
+    Where the processor multiplies bfloat16 several times as fast, it finds the likeliest tokens so, and computes
+    their logits anew in float32. What is left of the rounding is in the sum of the softmax: a thousandth.
+    """
+
+    linear: Linear
+    """Its bias is -inf for what must not be generated."""
+    rows: Tensor
+    """(V, D), the same weights, token by token."""
+    half: Tensor | None
+    """(D, V) in bfloat16; None where that is not faster."""
+
+    @classmethod
+    def of(cls, linear: nn.Linear, forbidden: Tensor, *, half: bool) -> "OutputLayer":
+        """Forbidden are the ids (n,) of tokens that must not be generated."""
+        found = Linear.of(linear)
+        found = found._replace(bias=found.bias.index_fill(0, forbidden, float("-inf")))
+        half &= found.bias.size(0) >= SMALL_VOCABULARY
+        return cls(found, linear.weight.detach(), found.weight.bfloat16() if half else None)
+
+    def __call__(self, y: Tensor, room: Callable[[int, int, Tensor], Tensor]) -> Tensor:
+        """(R, D) to (R, V), written where `room` says, for rows, columns and a tensor of the same type."""
+        bias = self.linear.bias
+        logits = room(y.size(0), bias.size(0), y)
+        if self.half is None or y.size(0) < FEW_ROWS:
+            return self.linear(y, out=logits)
+        logits.copy_(torch.mm(y.bfloat16(), self.half, out=room(y.size(0), bias.size(0), self.half))).add_(bias)
+        likeliest = largest(logits, CANDIDATES)[1]  # (R, n)
+        weights = self.rows.index_select(0, likeliest.flatten()).view(*likeliest.shape, -1)  # (R, n, D)
+        return logits.scatter_(1, likeliest, (weights * y[:, None]).sum(dim=2) + bias[likeliest])
 
 
 def _bias(linear: nn.Linear) -> Tensor:

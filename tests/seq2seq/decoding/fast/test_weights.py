@@ -7,7 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from tfm.seq2seq.decoding.fast import FastTransformer
-from tfm.seq2seq.decoding.fast.weights import Embedding, FeedForward, Linear, Norm, final_norm
+from tfm.seq2seq.decoding.fast.weights import (
+    CANDIDATES,
+    FEW_ROWS,
+    SMALL_VOCABULARY,
+    Embedding,
+    FeedForward,
+    Linear,
+    Norm,
+    OutputLayer,
+    final_norm,
+)
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
 from tfm.seq2seq.model.layers import EncoderLayer
@@ -39,6 +49,35 @@ def test_projections_of_one_input_are_one_product(bias: bool) -> None:
     linear = Linear.of(*linears)
     torch.testing.assert_close(linear(x), expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(linear.add_to(residual.clone(), x), residual + expected, atol=1e-6, rtol=0)
+
+
+def room(rows: int, columns: int, like: Tensor) -> Tensor:
+    return like.new_empty(rows, columns)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_likeliest_logits_in_half_precision_are_those_in_float32(bias: bool) -> None:
+    linear, y, forbidden = nn.Linear(D, SMALL_VOCABULARY, bias=bias), torch.randn(FEW_ROWS, D), torch.tensor([0, 7])
+    nn.init.normal_(linear.weight)
+    whole, half = (OutputLayer.of(linear, forbidden, half=half) for half in (False, True))
+    expected, found = whole(y, room), half(y, room)
+    exact = linear(y).index_fill(1, forbidden, float("-inf"))
+    torch.testing.assert_close(expected, exact, atol=1e-5, rtol=1e-5)
+    best = expected.topk(CANDIDATES - 4).indices
+    assert found.topk(CANDIDATES - 4).indices.equal(best)
+    torch.testing.assert_close(found.gather(1, best), expected.gather(1, best), atol=1e-5, rtol=1e-5)
+    assert not found.equal(expected)  # the others are rounded
+    torch.testing.assert_close(found, expected, atol=0.1, rtol=0)
+    torch.testing.assert_close(found.logsumexp(dim=1), expected.logsumexp(dim=1), atol=5e-3, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("rows", "tokens"), [(FEW_ROWS - 1, SMALL_VOCABULARY), (FEW_ROWS, SMALL_VOCABULARY - 1)])
+def test_few_rows_or_a_small_vocabulary_are_computed_in_float32(rows: int, tokens: int) -> None:
+    linear, y = nn.Linear(D, tokens), torch.randn(rows, D)
+    found = OutputLayer.of(linear, torch.tensor([], dtype=torch.long), half=True)(y, room)
+    torch.testing.assert_close(found, linear(y), atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
