@@ -61,19 +61,14 @@ def describe_processor() -> str:
     return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()})"
 
 
-def bf16_instructions(device: torch.device) -> str | None:
-    """Those of a CPU that multiply bf16, several times as fast as float32; None where there are none."""
-    names = {"amx_bf16": "AMX", "avx512_bf16": "AVX512-BF16"}
-    capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
-    return next((name for key, name in names.items() if capabilities.get(key)), None)
-
-
 def describe_precision(dtype: torch.dtype, device: torch.device) -> str:
     """`fp32`, or `bf16` with, on a CPU, the instructions that compute it."""
     if dtype != torch.bfloat16:
         return "fp32"
-    instructions = bf16_instructions(device)
-    return f"bf16 by {instructions}" if instructions else "bf16"
+    names = {"amx_bf16": "AMX", "avx512_bf16": "AVX512-BF16"}
+    capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+    instructions = [name for key, name in names.items() if capabilities.get(key)]
+    return f"bf16 by {instructions[0]}" if instructions else "bf16"
 
 
 def physical_memory() -> int | None:

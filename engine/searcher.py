@@ -13,7 +13,6 @@ from ..data.tokenizer import BOS_ID, EOS_ID
 from ..seq2seq.decoding.fast import arrange
 from ..seq2seq.decoding.search import Hypothesis, Search, SearchState, Task
 from ..seq2seq.model.masks import pad
-from .device import bf16_instructions
 from .translation import Part
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class ModelSearcher:
         self.model = model
         self.max_seq_len = model.config.max_seq_len
         self.device = next(model.parameters()).device
-        self._fast = arrange(model, forbidden_ids, half=bf16_instructions(self.device) is not None)
+        self._fast = arrange(model, forbidden_ids)
 
     @torch.inference_mode()
     def search(self, search: Search, batch: Sequence[Part], check: Callable[[], None]) -> list[list[Hypothesis]]:
@@ -89,7 +88,9 @@ class ModelSearcher:
             check()
             return self._fast(last, position, state)
 
-        return search(step, self._fast.encode(src), task_of(batch, self.device))
+        state, task = self._fast.encode(src), task_of(batch, self.device)
+        state.candidates = None if task.longest_prefix else search.candidates  # a prefix may have any token
+        return search(step, state, task)
 
     def log_probs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """See `Searcher`."""

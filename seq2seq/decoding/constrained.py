@@ -64,6 +64,11 @@ class ConstrainedBeam:
         return max(self.beam.size, MAX_ROWS)
 
     @property
+    def candidates(self) -> int | None:
+        """A phrase may have any token."""
+        return None
+
+    @property
     def length_penalty(self) -> float:
         """That of the beam, but at most `MOST_PENALTY`."""
         return min(self.beam.length_penalty, MOST_PENALTY)

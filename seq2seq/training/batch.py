@@ -120,7 +120,7 @@ class Packer:
     37 combinations, and 9 % of the positions fill up.
 
     Attributes:
-        max_tokens: Most positions that a batch has on either side, as the epoch was planned.
+        max_tokens: Most positions that a batch has on either side, as the epoch was planned, without what fills up.
         parts: Into which each batch is cut.
         joined: Whether a source and its target are read as one sequence.
     """

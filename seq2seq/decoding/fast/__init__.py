@@ -16,7 +16,7 @@ are kept. Then a step is a hundred small operations, and what costs time is thei
 * the keys and values of a source exist once per sentence, and its hypotheses attend to them together;
 * past keys and values of all layers lie in one tensor, first by position: keys, values and queries of a new position
   are one product, written in place, and reordering is one operation;
-* where the processor multiplies bfloat16 faster, most logits are computed so, and the likeliest ones anew;
+* where a search looks at the likeliest tokens alone, and bfloat16 is faster, most logits are computed so;
 * for a short source that is alone, where the number of operations is all that counts, the projections before and
   after cross-attention are multiplied into its keys and values.
 
@@ -40,12 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["FastTransformer", "arrange"]
 
 
-def arrange(
-    model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int], *, half: bool = False
-) -> "FastTransformer | FastDecoderOnly":
+def arrange(model: "Transformer | DecoderOnly", forbidden_ids: Iterable[int]) -> "FastTransformer | FastDecoderOnly":
     """A translator's model, in evaluation mode, arranged for decoding; see `FastDecoder`."""
     if isinstance(model, Transformer):
-        return FastTransformer(model, forbidden_ids, half=half)
+        return FastTransformer(model, forbidden_ids)
     from .decoder_only import FastDecoderOnly
 
-    return FastDecoderOnly(model, forbidden_ids, half=half)
+    return FastDecoderOnly(model, forbidden_ids)

@@ -22,11 +22,10 @@ class FastDecoder:
         model: In evaluation mode. When its weights change, make a new one: some are copied here, some are shared.
         embedding: Of what is generated.
         forbidden_ids: Tokens that are never to be generated: padding, bos, reserved pieces.
-        half: Whether most logits are computed in bfloat16; see `OutputLayer`.
     """
 
     def __init__(
-        self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int], half: bool
+        self, model: "Transformer | DecoderOnly", embedding: PlainEmbedding, forbidden_ids: Iterable[int]
     ) -> None:
         config = model.config
         self._max_seq_len = config.max_seq_len
@@ -35,7 +34,7 @@ class FastDecoder:
         self._norm = final_norm(model.decoder.norm, config.norm_order)
         device = model.output_layer.weight.device
         forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=device)
-        self._output_layer = OutputLayer.of(model.output_layer, forbidden, half=half)
+        self._output_layer = OutputLayer(model.output_layer, forbidden)
 
     def _past(self, size: int) -> Past:
         return Past(size, self._num_layers, self._heads, self._width, like=self._embedding.tokens)
@@ -51,7 +50,7 @@ class FastDecoder:
     def _logits(self, y: Tensor, state: FastState) -> Tensor:
         """The outputs of the last layer (R, D) to logits (R, V), for use until the next step."""
         y = y if self._norm is None else self._norm(y)
-        return self._output_layer(y, state.room_for_logits)
+        return self._output_layer(y, state.room_for_logits, state.candidates)
 
 
 def attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:

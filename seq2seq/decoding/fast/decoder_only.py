@@ -56,8 +56,8 @@ class FastDecoderOnly(FastDecoder):
     """A `DecoderOnly`; a `Step` over the states that `encode` and `begin` make. Arguments: see `FastDecoder`."""
 
     @torch.no_grad()
-    def __init__(self, model: DecoderOnly, forbidden_ids: Iterable[int] = (), *, half: bool = False) -> None:
-        super().__init__(model, model.embedding, forbidden_ids, half)
+    def __init__(self, model: DecoderOnly, forbidden_ids: Iterable[int] = ()) -> None:
+        super().__init__(model, model.embedding, forbidden_ids)
         self._layers = [
             EncoderLayer.of(cast(layers.EncoderLayer, layer), model.config) for layer in model.decoder.layers
         ]

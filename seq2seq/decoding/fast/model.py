@@ -21,8 +21,8 @@ class FastTransformer(FastDecoder):
     """A `Transformer`; a `Step` over the states that `encode` makes. Arguments: see `FastDecoder`."""
 
     @torch.no_grad()
-    def __init__(self, model: Transformer, forbidden_ids: Iterable[int] = (), *, half: bool = False) -> None:
-        super().__init__(model, model.tgt_embedding, forbidden_ids, half)
+    def __init__(self, model: Transformer, forbidden_ids: Iterable[int] = ()) -> None:
+        super().__init__(model, model.tgt_embedding, forbidden_ids)
         self._encoder, self._positions = Encoder(model), self._embedding.positions.unbind()
         self._layers = [
             DecoderLayer.of(cast(layers.DecoderLayer, layer), model.config) for layer in model.decoder.layers

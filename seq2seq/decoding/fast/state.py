@@ -89,6 +89,8 @@ class FastState:
 
     def __init__(self, memory: Any, past: Past) -> None:
         self.memory, self.past = memory, past
+        self.candidates: int | None = None
+        """Whoever searches looks at no more of the likeliest tokens of a row; None if at any."""
         self._logits: dict[torch.dtype, Tensor] = {}
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:

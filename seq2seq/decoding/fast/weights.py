@@ -5,7 +5,9 @@ model's own.
 """
 
 import math
+import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -41,43 +43,73 @@ class Linear(NamedTuple):
 
 
 CANDIDATES = 16
-"""So many logits of a row are computed in float32 where the others are in bfloat16: more than a search chooses from."""
+"""So many logits of a row are computed in float32 where the others are in bfloat16."""
 FEW_ROWS, SMALL_VOCABULARY = 16, 2000
 """With fewer of either, all logits are computed in float32: there is little to save."""
+_TIMED_ROWS, _TIMES = 64, 5
+"""So many rows are multiplied, and so many times, to see whether bfloat16 is faster: a few hundredths of a second."""
+_HOPELESS = 4
+"""Where it took this many times as long as float32, it is not timed once more."""
 
 
-class OutputLayer(NamedTuple):
+class OutputLayer:
     """The logits of all tokens, by far the largest product of a step.
 
-    Where the processor multiplies bfloat16 several times as fast, it finds the likeliest tokens so, and computes
-    their logits anew in float32. What is left of the rounding is in the sum of the softmax: a thousandth.
+    Args:
+        linear: Of the model.
+        forbidden: (n,) ids of tokens that must not be generated; their logits are -inf.
     """
 
-    linear: Linear
-    """Its bias is -inf for what must not be generated."""
-    rows: Tensor
-    """(V, D), the same weights, token by token."""
-    half: Tensor | None
-    """(D, V) in bfloat16; None where that is not faster."""
+    def __init__(self, linear: nn.Linear, forbidden: Tensor) -> None:
+        self._linear = Linear.of(linear)
+        self._linear = self._linear._replace(bias=self._linear.bias.index_fill(0, forbidden, float("-inf")))
+        self._rows = linear.weight.detach()  # (V, D), the model's own
 
-    @classmethod
-    def of(cls, linear: nn.Linear, forbidden: Tensor, *, half: bool) -> "OutputLayer":
-        """Forbidden are the ids (n,) of tokens that must not be generated."""
-        found = Linear.of(linear)
-        found = found._replace(bias=found.bias.index_fill(0, forbidden, float("-inf")))
-        half &= found.bias.size(0) >= SMALL_VOCABULARY
-        return cls(found, linear.weight.detach(), found.weight.bfloat16() if half else None)
+    def __call__(self, y: Tensor, room: Callable[[int, int, Tensor], Tensor], candidates: int | None) -> Tensor:
+        """(R, D) to (R, V).
 
-    def __call__(self, y: Tensor, room: Callable[[int, int, Tensor], Tensor]) -> Tensor:
-        """(R, D) to (R, V), written where `room` says, for rows, columns and a tensor of the same type."""
-        bias = self.linear.bias
-        logits = room(y.size(0), bias.size(0), y)
-        if self.half is None or y.size(0) < FEW_ROWS:
-            return self.linear(y, out=logits)
-        logits.copy_(torch.mm(y.bfloat16(), self.half, out=room(y.size(0), bias.size(0), self.half))).add_(bias)
+        Args:
+            room: Says where they are written, for rows, columns and a tensor of the same type.
+            candidates: Only so many of the likeliest tokens of a row are looked at; None if any may be. Where bfloat16
+                is faster, `CANDIDATES` of them are exact, and in the others the rounding moves the sum of the softmax
+                by a thousandth.
+        """
+        logits = room(y.size(0), len(self._rows), y)
+        if candidates is None or candidates > CANDIDATES or y.size(0) < FEW_ROWS or not self._rounding_pays:
+            return self._linear(y, out=logits)
+        rounded = torch.mm(y.bfloat16(), self._half, out=room(y.size(0), len(self._rows), self._half))
+        logits.copy_(rounded).add_(self._linear.bias)
         likeliest = largest(logits, CANDIDATES)[1]  # (R, n)
-        weights = self.rows.index_select(0, likeliest.flatten()).view(*likeliest.shape, -1)  # (R, n, D)
-        return logits.scatter_(1, likeliest, (weights * y[:, None]).sum(dim=2) + bias[likeliest])
+        weights = self._rows.index_select(0, likeliest.flatten()).view(*likeliest.shape, -1)  # (R, n, D)
+        return logits.scatter_(1, likeliest, (weights * y[:, None]).sum(dim=2) + self._linear.bias[likeliest])
+
+    @cached_property
+    def _half(self) -> Tensor:
+        return self._linear.weight.bfloat16()  # (D, V)
+
+    @cached_property
+    def _rounding_pays(self) -> bool:
+        """Whether this processor computes the product in half the time in bfloat16: no instruction set tells it."""
+        weight = self._linear.weight
+        if weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.size(1) < SMALL_VOCABULARY:
+            return False
+        x = weight.new_ones(_TIMED_ROWS, weight.size(0))
+        whole = _seconds(lambda: x @ weight, math.inf)
+        half = x.bfloat16()
+        return 2 * _seconds(lambda: half @ self._half, _HOPELESS * whole) < whole
+
+
+def _seconds(call: Callable[[], object], enough: float) -> float:
+    """Of the shortest of some calls; no further one is made after one that takes `enough` seconds."""
+    shortest = math.inf
+    for _ in range(_TIMES):
+        start = time.perf_counter()
+        call()
+        passed = time.perf_counter() - start
+        shortest = min(shortest, passed)
+        if passed > enough:
+            break
+    return shortest
 
 
 def _bias(linear: nn.Linear) -> Tensor:

@@ -116,6 +116,13 @@ def test_an_epoch_has_few_shapes_and_little_filling(budget: int, parts: int, see
     assert len(shapes) <= 60
 
 
+def test_texts_alone_have_steps_of_one_side() -> None:
+    texts: list[Row] = [([], [5] * 41)] * 10
+    pairs: list[Row] = [([5] * 20, [5] * 21)] * 10
+    packer = Packer(4096, joined=True)
+    assert [packer.pack(rows).tgt_in.size(1) for rows in (texts, pairs)] == [512, 1024]
+
+
 def test_a_copy_of_a_batch_has_tensors_of_its_own() -> None:
     for batch in (Batch.of(training_rows(PAIRS)), Packer(60).pack(training_rows(PAIRS))):
         copy = batch.clone()

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.seq2seq.decoding.fast import FastTransformer
+from tfm.seq2seq.decoding.beam import Beam
+from tfm.seq2seq.decoding.fast import FastTransformer, arrange, weights
 from tfm.seq2seq.decoding.fast.weights import (
     CANDIDATES,
     FEW_ROWS,
@@ -18,11 +19,16 @@ from tfm.seq2seq.decoding.fast.weights import (
     OutputLayer,
     final_norm,
 )
+from tfm.seq2seq.decoding.greedy import Greedy
+from tfm.seq2seq.decoding.sampling import Sample
+from tfm.seq2seq.decoding.search import Search, Task
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
+from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.layers import EncoderLayer
 
 D = 12
+SEARCHES: list[Search] = [Greedy(), Beam(5), Beam(12), Beam(3, no_repeat_ngram_size=2), Sample(seed=3)]
 
 
 def build(**choices: Any) -> Transformer:
@@ -55,29 +61,85 @@ def room(rows: int, columns: int, like: Tensor) -> Tensor:
     return like.new_empty(rows, columns)
 
 
+@pytest.fixture
+def rounding_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor that multiplies bfloat16 faster."""
+    monkeypatch.setattr(OutputLayer, "_rounding_pays", True)
+
+
 @torch.no_grad()
+@pytest.mark.usefixtures("rounding_pays")
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_likeliest_logits_in_half_precision_are_those_in_float32(bias: bool) -> None:
+def test_the_likeliest_logits_are_those_in_float32(bias: bool) -> None:
     linear, y, forbidden = nn.Linear(D, SMALL_VOCABULARY, bias=bias), torch.randn(FEW_ROWS, D), torch.tensor([0, 7])
     nn.init.normal_(linear.weight)
-    whole, half = (OutputLayer.of(linear, forbidden, half=half) for half in (False, True))
-    expected, found = whole(y, room), half(y, room)
+    layer = OutputLayer(linear, forbidden)
     exact = linear(y).index_fill(1, forbidden, float("-inf"))
+    expected, found = layer(y, room, None), layer(y, room, 10)
     torch.testing.assert_close(expected, exact, atol=1e-5, rtol=1e-5)
-    best = expected.topk(CANDIDATES - 4).indices
-    assert found.topk(CANDIDATES - 4).indices.equal(best)
+    best = expected.topk(10).indices
+    assert found.topk(10).indices.equal(best)
     torch.testing.assert_close(found.gather(1, best), expected.gather(1, best), atol=1e-5, rtol=1e-5)
     assert not found.equal(expected)  # the others are rounded
     torch.testing.assert_close(found, expected, atol=0.1, rtol=0)
     torch.testing.assert_close(found.logsumexp(dim=1), expected.logsumexp(dim=1), atol=5e-3, rtol=0)
+    for rows, candidates in ((FEW_ROWS - 1, 10), (FEW_ROWS, CANDIDATES + 1)):
+        assert layer(y[:rows], room, candidates).equal(layer(y[:rows], room, None))
+
+
+@pytest.mark.parametrize(
+    ("half", "tokens", "dtype", "pays"),
+    [
+        (0.4, SMALL_VOCABULARY, torch.float32, True),
+        (0.6, SMALL_VOCABULARY, torch.float32, False),
+        (0.4, SMALL_VOCABULARY - 1, torch.float32, False),
+        (0.4, SMALL_VOCABULARY, torch.float64, False),
+    ],
+)
+def test_rounding_pays_where_it_takes_half_the_time(
+    half: float, tokens: int, dtype: torch.dtype, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([1.0, half])
+    monkeypatch.setattr(weights, "_seconds", lambda call, enough: next(times))
+    assert OutputLayer(nn.Linear(D, tokens).to(dtype), torch.tensor([0]))._rounding_pays == pays
+
+
+def test_what_is_hopeless_is_timed_once() -> None:
+    calls: list[None] = []
+    assert weights._seconds(lambda: calls.append(None), -1) > 0
+    assert weights._seconds(lambda: calls.append(None), 9) < 9
+    assert len(calls) == 1 + weights._TIMES
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("rows", "tokens"), [(FEW_ROWS - 1, SMALL_VOCABULARY), (FEW_ROWS, SMALL_VOCABULARY - 1)])
-def test_few_rows_or_a_small_vocabulary_are_computed_in_float32(rows: int, tokens: int) -> None:
-    linear, y = nn.Linear(D, tokens), torch.randn(rows, D)
-    found = OutputLayer.of(linear, torch.tensor([], dtype=torch.long), half=True)(y, room)
-    torch.testing.assert_close(found, linear(y), atol=1e-5, rtol=1e-5)
+@pytest.mark.usefixtures("rounding_pays")
+@pytest.mark.parametrize(
+    "search", [Greedy(), Beam(5), Beam(12), Beam(3, no_repeat_ngram_size=2), Sample(seed=3)], ids=str
+)
+@pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only"])
+def test_no_search_finds_anything_else_for_the_rounding(architecture: str, search: Search) -> None:
+    """Each is told only where it looks at the likeliest tokens alone."""
+    torch.manual_seed(2)
+    layers = {"num_encoder_layers": int(architecture == "encoder_decoder"), "num_decoder_layers": 1}
+    config = ModelConfig(d_model=D, d_ff=20, num_heads=2, max_seq_len=9, architecture=architecture, **layers)  # pyright: ignore[reportArgumentType]
+    vocabulary: dict[str, int] = {"vocab_size": SMALL_VOCABULARY}
+    if architecture == "encoder_decoder":
+        model: Any = Transformer(
+            config, src_vocab_size=SMALL_VOCABULARY, tgt_vocab_size=SMALL_VOCABULARY, shared_vocab=True
+        )
+    else:
+        model = DecoderOnly(config, **vocabulary)
+    for parameter in model.eval().parameters():
+        nn.init.normal_(parameter, std=0.4)
+    fast = arrange(model, [0, 2])
+    src = torch.randint(4, SMALL_VOCABULARY, (24, 5))
+    task = Task([4] * 24, 2, 3, keys=[str(number) for number in range(24)])
+    found: list[Any] = []
+    for candidates in (None, search.candidates):
+        state = fast.encode(src)
+        state.candidates = candidates
+        found.append([[one.ids for one in each] for each in search(fast, state, task)])
+    assert found[0] == found[1]
 
 
 @torch.no_grad()
