@@ -74,12 +74,22 @@ def test_the_figures_are_those_of_the_benchmarks() -> None:
     """Each row of the table rounds a row of benchmarks/quality.md: minutes and BLEU."""
     quality = (ROOT / "benchmarks" / "quality.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d,]+) ([^|]*) \| [^|]* \| (\d+) \| (\d+) \|$", README, re.MULTILINE)
-    assert len(rows) == 4
+    assert len(rows) == 5
     first_table = quality.partition("## ")[0]
     for pairs, what, minutes, bleu in rows:
         row = rf"^\| {pairs} {re.escape(what)}.*\| {minutes} \| ([\d.]+)"
         found = re.search(row, first_table, re.MULTILINE)
         assert found and abs(float(found[1]) - int(bleu)) <= 0.5, what
+
+
+def test_the_figures_of_text_without_translations_are_those_of_the_benchmarks() -> None:
+    """The first table of their part of benchmarks/quality.md: minutes after the pairs alone, and BLEU at the end."""
+    part = (ROOT / "benchmarks" / "quality.md").read_text(encoding="utf-8").partition("## Text without translations")[2]
+    _, *later = re.findall(r"^\| ([^|]+) \| (\d+) \| ([\d.]*)", part.partition("The same with")[0], re.MULTILINE)
+    (row,) = re.findall(r"`tfm improve` \| (\d+) more \| (\d+) \|", README)
+    assert int(row[0]) == sum(int(minutes) for _, minutes, _ in later)
+    (bleu,) = [float(score) for _, _, score in later if score]
+    assert abs(bleu - int(row[1])) <= 0.5
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the git checkout")

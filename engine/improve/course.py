@@ -361,9 +361,13 @@ def _refuse_without_time(budget: Budget, run: RunDirectory) -> None:
 
 
 def _verdict(course: _Course, ended: str, text: str) -> Verdict:
-    """Compares the best model with the one that was there at first, and puts it in its place."""
+    """Compares the best model with the one that was there at first, and puts it in its place.
+
+    Where one stage alone was better, its trial was that comparison.
+    """
     step = trial = None
     if course.better:
-        trial = asdict(course.test(course.text / "whole", course.start, course.best))
+        better = [one["trial"] for one in course.stages if Trial(**one["trial"]).better]
+        trial = better[0] if len(better) == 1 else asdict(course.test(course.text / "whole", course.start, course.best))
         step = checkpoint_step(take_over(course.base.run, directory_of(course.best), text))
     return Verdict(int(course.start.checkpoint), step, trial, course.stages, ended)

@@ -11,6 +11,7 @@ from helpers.command import Completed, Tfm, error_of, write_lines
 from helpers.little_language import FILES, IMPROVE, MORE, TRAIN, TRAINED, write_language
 
 from tfm.data.tokenizer import Tokenizer
+from tfm.engine.improve.models import Trial
 from tfm.engine.improve.sources import TAGS, read_pairs
 from tfm.engine.runs.directory import RunDirectory
 
@@ -53,6 +54,8 @@ def test_a_run_becomes_better_and_says_by_how_much(forked: Tfm, improved: tuple[
     tfm = partial(forked, cwd=folder)
     assert said["step"] == said["before"] + 1
     assert said["trial"]["after"] > said["trial"]["before"] + 10 and said["trial"]["p_value"] < 0.05
+    better = [one for one in said["stages"] if Trial(**one["trial"]).better]
+    assert bool(list(improved[0].rglob("whole"))) == (len(better) > 1)  # one alone was compared with the first model
     assert bleu(tfm) == pytest.approx(said["trial"]["after"])
     assert bleu(tfm, "--checkpoint", "last") == pytest.approx(said["trial"]["after"])
     assert bleu(tfm, "--checkpoint", str(said["before"])) == pytest.approx(said["trial"]["before"])
