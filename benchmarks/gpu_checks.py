@@ -28,8 +28,9 @@ AIM = 1e-4
 STEPS = 20
 """After so many updates a run is stopped; it has twice as many."""
 RESUMED_SETTINGS = [
-    "training.schedule=constant",  # its rates do not depend on the number of updates, if there are
-    "training.warmup_steps=10",  # more of them than this
+    # The rates of these two do not depend on the number of updates: a warm-up longer than the run would be cut.
+    "training.schedule=constant",
+    "training.warmup_steps=10",
     "training.validate_every=1000",
     "training.checkpoint_every=1000",
     "training.validation_sentences=4",

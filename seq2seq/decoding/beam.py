@@ -67,7 +67,7 @@ class Beam:
 
     @property
     def candidates(self) -> int | None:
-        """All that go on may extend one row."""
+        """Twice its size, if no token is forbidden: all hypotheses that go on may extend one row."""
         return None if self.no_repeat_ngram_size else 2 * self.size
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:

@@ -50,7 +50,7 @@ class Greedy:
 
     @property
     def candidates(self) -> int | None:
-        """One, if none is forbidden."""
+        """One, if no token is forbidden."""
         return None if self.no_repeat_ngram_size else 1
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import PAD_ID, Packed, Within, causal_mask
+from .masks import PAD_ID, Packing, Within, causal_mask
 from .precision import Linear
 from .stacks import Encoder, initialise
 
@@ -36,11 +36,7 @@ class DecoderOnly(nn.Module):
         initialise(self, config)
 
     def hidden_states(
-        self,
-        src: Tensor,
-        tgt_in: Tensor,
-        dtype: torch.dtype | None = None,
-        packing: tuple[Packed, Packed] | None = None,
+        self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None, packing: Packing | None = None
     ) -> Tensor:
         """The outputs at the target's positions (B, T, D), before the output layer, computed in `dtype`.
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 from .embedding import Embedding
-from .masks import Packed, Within, causal_mask, padding_mask
+from .masks import Packing, Within, causal_mask, padding_mask
 from .precision import Linear
 from .stacks import Decoder, Encoder, initialise
 
@@ -57,11 +57,7 @@ class Transformer(nn.Module):
         return self.decoder(y, memory, tgt_mask, src_mask)
 
     def hidden_states(
-        self,
-        src: Tensor,
-        tgt_in: Tensor,
-        dtype: torch.dtype | None = None,
-        packing: tuple[Packed, Packed] | None = None,
+        self, src: Tensor, tgt_in: Tensor, dtype: torch.dtype | None = None, packing: Packing | None = None
     ) -> Tensor:
         """The decoder's output (B, T, D), before the output layer, computed in `dtype`.
 

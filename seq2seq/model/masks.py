@@ -38,6 +38,10 @@ class Packed(NamedTuple):
     """No sequence is longer; often rounded up."""
 
 
+Packing = tuple[Packed, Packed]
+"""Of the sources and of the targets of a batch."""
+
+
 class Within(NamedTuple):
     """The mask of packed sequences: sequence r of the queries sees sequence r of the keys, and nothing else."""
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..model.masks import PAD_ID, Packed, pad
+from ..model.masks import PAD_ID, Packed, Packing, pad
 from .progress import Progress
 
 Row = tuple[Sequence[int], Sequence[int]]
@@ -34,13 +34,12 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     num_tokens: int
-    packing: tuple[Packed, Packed] | None = None
+    packing: Packing | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Row], *, device: torch.device | None = None) -> "Batch":
         """A batch of these rows, filled up with padding; to a GPU it is on its way when this returns."""
-        sides = [src for src, _ in rows], [tgt[:-1] for _, tgt in rows], [tgt[1:] for _, tgt in rows]
-        src, tgt_in, tgt_out = _moved(map(pad, sides), device)
+        src, tgt_in, tgt_out = _moved(map(pad, _sides(rows)), device)
         return cls(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows))
 
     def __len__(self) -> int:
@@ -97,6 +96,20 @@ class Batch:
         return Batch(src, tgt_in, tgt_out, self.num_tokens)
 
 
+_Sides = tuple[list[Sequence[int]], list[Sequence[int]], list[Sequence[int]]]
+"""Of each pair the source, what the decoder reads, and what it must predict."""
+
+
+def _sides(rows: Sequence[Row]) -> _Sides:
+    return [src for src, _ in rows], [tgt[:-1] for _, tgt in rows], [tgt[1:] for _, tgt in rows]
+
+
+def _joined(rows: Sequence[Row]) -> _Sides:
+    """Source and target as one sequence, that of the target; nothing of the source is to be predicted."""
+    targets: list[Sequence[int]] = [[*src, *tgt[:-1]] for src, tgt in rows]
+    return [[] for _ in rows], targets, [[*[PAD_ID] * len(src), *tgt[1:]] for src, tgt in rows]
+
+
 def _moved(tensors: Iterable[Tensor], device: torch.device | None) -> list[Tensor]:
     """To the device; a copy from pinned memory to a GPU does not make the host wait for what was queued before."""
     pinned = device is not None and device.type == "cuda"
@@ -131,7 +144,7 @@ class Packer:
 
     def pack(self, rows: Sequence[Row], device: torch.device | None = None) -> Batch:
         """A packed batch of these rows; to a GPU it is on its way when this returns."""
-        sources, targets, wanted = self._sides(rows)
+        sources, targets, wanted = _joined(rows) if self.joined else _sides(rows)
         two = self.joined and any(src for src, _ in rows)  # sequences of a pair in one
         step = min(-(-self.max_tokens * (1 + two) // (_SIZES * self.parts * _FILLING)) * _FILLING, _LARGEST_STEP)
         more = _rounded_up(len(rows) + step // _FILLING) - len(rows)
@@ -139,21 +152,14 @@ class Packer:
         sizes = [sum(side) for side in lengths]
         ids = map(_row, (sources, targets, wanted), (*sizes, sizes[1]))
         starts = [torch.tensor([0, *side], dtype=torch.int32).cumsum(0, dtype=torch.int32) for side in lengths]
-        positions = [_row([range(length) for length in side[: len(rows)]], sum(side)) for side in lengths]
+        real = [[range(length) for length in side[: len(rows)]] for side in lengths]
+        positions = map(_row, real, sizes)
         src, tgt_in, tgt_out, *tensors = _moved([*ids, *starts, *positions], device)
-        longest = [min(1 << (max(_SHORTEST, *side) - 1).bit_length(), sum(side)) for side in lengths]
+        longest = [
+            min(1 << (max(_SHORTEST, *side) - 1).bit_length(), size) for side, size in zip(lengths, sizes, strict=True)
+        ]
         packed = Packed(tensors[0], tensors[2], longest[0]), Packed(tensors[1], tensors[3], longest[1])
         return Batch(src, tgt_in, tgt_out, sum(len(tgt) - 1 for _, tgt in rows), packed)
-
-    def _sides(self, rows: Sequence[Row]) -> tuple[list[Sequence[int]], list[Sequence[int]], list[Sequence[int]]]:
-        """Of each pair the source, what the decoder reads, and what it must predict."""
-        if self.joined:
-            return (
-                [[] for _ in rows],
-                [[*src, *tgt[:-1]] for src, tgt in rows],
-                [[*[PAD_ID] * len(src), *tgt[1:]] for src, tgt in rows],
-            )
-        return [src for src, _ in rows], [tgt[:-1] for _, tgt in rows], [tgt[1:] for _, tgt in rows]
 
 
 def _filled_up(lengths: list[int], step: int, more: int) -> list[int]:

@@ -31,8 +31,8 @@ class TrainingConfig:
     its length by itself: with f = decay_fraction it then has 1 / (1 - f) times the steps so far. `max_steps` and
     `max_time` can only shorten it. 0: they alone decide."""
     max_tokens_per_batch: int = 4096
-    """Most positions of a batch on either side, padding included; what subword dropout adds comes on top, and
-    on a GPU pairs that fill a batch up, about an eighth more at most."""
+    """Most positions of a batch on either side, padding included. What subword dropout adds comes on top; on a
+    GPU about an eighth more, at most, to have few sizes."""
     grad_accum_steps: int = 1
     """Batches whose gradients are added before an update; the loss is normalised by all their tokens."""
     ranks: int | None = None

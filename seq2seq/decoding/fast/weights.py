@@ -7,7 +7,7 @@ model's own.
 import math
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import torch
@@ -75,7 +75,7 @@ class OutputLayer:
                 by a thousandth.
         """
         logits = room(y.size(0), len(self._rows), y)
-        if candidates is None or candidates > CANDIDATES or y.size(0) < FEW_ROWS or not self._rounding_pays:
+        if candidates is None or candidates > CANDIDATES or y.size(0) < FEW_ROWS or not self._may_round:
             return self._linear(y, out=logits)
         rounded = torch.mm(y.bfloat16(), self._half, out=room(y.size(0), len(self._rows), self._half))
         logits.copy_(rounded).add_(self._linear.bias)
@@ -88,15 +88,22 @@ class OutputLayer:
         return self._linear.weight.bfloat16()  # (D, V)
 
     @cached_property
-    def _rounding_pays(self) -> bool:
-        """Whether this processor computes the product in half the time in bfloat16: no instruction set tells it."""
-        weight = self._linear.weight
-        if weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.size(1) < SMALL_VOCABULARY:
-            return False
-        x = weight.new_ones(_TIMED_ROWS, weight.size(0))
-        whole = _seconds(lambda: x @ weight, math.inf)
-        half = x.bfloat16()
-        return 2 * _seconds(lambda: half @ self._half, _HOPELESS * whole) < whole
+    def _may_round(self) -> bool:
+        width, tokens = self._linear.weight.shape
+        is_single = self._linear.weight.device.type == "cpu" and self._linear.weight.dtype == torch.float32
+        return is_single and tokens >= SMALL_VOCABULARY and rounding_pays(width, tokens)
+
+
+@cache
+def rounding_pays(width: int, tokens: int) -> bool:
+    """Whether this processor multiplies by a (width, tokens) matrix in half the time in bfloat16.
+
+    No instruction set tells it. It is timed once in a process.
+    """
+    x, matrix = torch.ones(_TIMED_ROWS, width), torch.ones(width, tokens)
+    whole = _seconds(lambda: x @ matrix, math.inf)
+    x, matrix = x.bfloat16(), matrix.bfloat16()
+    return 2 * _seconds(lambda: x @ matrix, _HOPELESS * whole) < whole
 
 
 def _seconds(call: Callable[[], object], enough: float) -> float:

@@ -64,7 +64,7 @@ def room(rows: int, columns: int, like: Tensor) -> Tensor:
 @pytest.fixture
 def rounding_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor that multiplies bfloat16 faster."""
-    monkeypatch.setattr(OutputLayer, "_rounding_pays", True)
+    monkeypatch.setattr(weights, "rounding_pays", lambda width, tokens: True)
 
 
 @torch.no_grad()
@@ -101,7 +101,8 @@ def test_rounding_pays_where_it_takes_half_the_time(
 ) -> None:
     times = iter([1.0, half])
     monkeypatch.setattr(weights, "_seconds", lambda call, enough: next(times))
-    assert OutputLayer(nn.Linear(D, tokens).to(dtype), torch.tensor([0]))._rounding_pays == pays
+    monkeypatch.setattr(weights, "rounding_pays", weights.rounding_pays.__wrapped__)  # not one that is remembered
+    assert OutputLayer(nn.Linear(D, tokens).to(dtype), torch.tensor([0]))._may_round == pays
 
 
 def test_what_is_hopeless_is_timed_once() -> None:
@@ -113,22 +114,19 @@ def test_what_is_hopeless_is_timed_once() -> None:
 
 @torch.no_grad()
 @pytest.mark.usefixtures("rounding_pays")
-@pytest.mark.parametrize(
-    "search", [Greedy(), Beam(5), Beam(12), Beam(3, no_repeat_ngram_size=2), Sample(seed=3)], ids=str
-)
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
 @pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only"])
 def test_no_search_finds_anything_else_for_the_rounding(architecture: str, search: Search) -> None:
     """Each is told only where it looks at the likeliest tokens alone."""
     torch.manual_seed(2)
     layers = {"num_encoder_layers": int(architecture == "encoder_decoder"), "num_decoder_layers": 1}
     config = ModelConfig(d_model=D, d_ff=20, num_heads=2, max_seq_len=9, architecture=architecture, **layers)  # pyright: ignore[reportArgumentType]
-    vocabulary: dict[str, int] = {"vocab_size": SMALL_VOCABULARY}
     if architecture == "encoder_decoder":
         model: Any = Transformer(
             config, src_vocab_size=SMALL_VOCABULARY, tgt_vocab_size=SMALL_VOCABULARY, shared_vocab=True
         )
     else:
-        model = DecoderOnly(config, **vocabulary)
+        model = DecoderOnly(config, vocab_size=SMALL_VOCABULARY)
     for parameter in model.eval().parameters():
         nn.init.normal_(parameter, std=0.4)
     fast = arrange(model, [0, 2])
