@@ -38,7 +38,7 @@ TIME_FOR_OPPOSITE, TIME_FOR_TEXT, TIME_FOR_MODEL, TIME_FOR_LAST = 0.2, 0.3, 0.6,
 """Shares of the time left that trainings get, and at most the translation of a text."""
 AS_LONG = 0.5
 """A stage begins if there is this share of the time that the last one of its kind took."""
-FORMAT = 1
+FORMAT = 2
 """Changes where the same text would be put to use otherwise."""
 
 

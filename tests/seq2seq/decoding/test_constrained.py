@@ -124,6 +124,20 @@ def test_a_phrase_that_is_likely_late_is_not_placed_early() -> None:
     assert search(Likely(0, 6), [[plain(1, 2)]], 2, limit=14)[0][0].ids == path
 
 
+def test_nothing_is_waited_for_that_has_not_come_for_long() -> None:
+    """Here an output without its phrase goes on for ever, and is always likelier than one that has ended."""
+
+    class Endless(FakeLanguage):
+        def logits(self, sentence: int, prefix: list[int]) -> list[float]:
+            certain = EOS if 1 in prefix else 3
+            return [6.0 if token == certain else 0.0 for token in range(self.vocabulary)]
+
+    language = Endless(0, 6)
+    ((found, *_),) = search(language, [[plain(1)]], 2, limit=500, alpha=0.0)
+    assert 1 in found.ids
+    assert len(language.rows_seen) < 50
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_length_penalty_has_a_limit(seed: int) -> None:
     """Else the dearer a phrase is, the more an output would gain by being long."""
