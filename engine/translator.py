@@ -363,7 +363,13 @@ class Translator(FromRun):
             once = search.no_repeat_ngram_size if isinstance(search, Greedy) else 0
             alike = Beam(self.decoding.beam_size, search.length_penalty, no_repeat_ngram_size=once)
         symbols = tuple(PLACEHOLDER_IDS) if self.tokenizer.has_placeholders else ()
-        self._find(parts, ConstrainedBeam(alike, symbols))
+        forced = ConstrainedBeam(alike, symbols)
+        by_rows: dict[int, list[Part]] = {}  # in a batch, all sentences have as many rows as the one that needs most
+        for part in parts:
+            rows = forced.rows_for(part.phrases or ())
+            by_rows.setdefault(1 << (rows - 1).bit_length(), []).append(part)
+        for rows, some in by_rows.items():
+            self._find(some, replace(forced, most_rows=min(rows, forced.most_rows)))
 
     def _terms(self, terms: list[str]) -> "tuple[Phrase, ...]":
         """What terms become; nothing where that is longer than the model writes."""

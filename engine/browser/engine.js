@@ -1596,8 +1596,7 @@ async function constrainedBeam(step, state, task, { size, alpha: asked, noRepeat
     for (const one of ends) ended.push({ ...finished(open[one.row].ids, [...open[one.row].gains, one.gain], alpha), sum: one.logProb });
     const goingOn = best.filter((one) => one.token !== EOS);
     if (!goingOn.length && !ended.length) incomplete = open;
-    const isDone = ended.length >= k && goingOn.length && Math.max(...ended.map((one) => one.sum)) >= goingOn[0].logProb;
-    if (isDone || !goingOn.length) break;
+    if (!goingOn.length || isDone(ended, goingOn[0], position, { size, k }, limits)) break;
     state.reorder(goingOn.map((one) => one.row));
     open = goingOn.map(({ row, token, gain, logProb, progress }) => ({
       ids: [...open[row].ids, token], gains: [...open[row].gains, gain], logProb, progress,
@@ -1606,6 +1605,14 @@ async function constrainedBeam(step, state, task, { size, alpha: asked, noRepeat
   if (ended.length) return ended.sort((a, b) => b.score - a.score);
   incomplete.sort((a, b) => b.progress.tokens - a.progress.tokens || b.logProb - a.logProb);
   return incomplete.map((one) => finished(one.ids, one.gains, alpha));
+}
+
+/** Whether enough hypotheses have ended, and one is likelier than all that go on, or has been the best for long. */
+function isDone(ended, likeliest, position, { size, k }, limits) {
+  if (ended.length < size) return false;
+  const best = ended.reduce((one, other) => (other.score > one.score ? other : one));
+  if (position >= limits.longer * best.ids.length + limits.more_tokens) return true;
+  return ended.length >= k && Math.max(...ended.map((one) => one.sum)) >= likeliest.logProb;
 }
 
 function forced(one, row, logProbs, token) {

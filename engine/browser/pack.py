@@ -23,7 +23,7 @@ from ...data.facts import CorpusFacts, Style
 from ...data.placeholders import KINDS, SYMBOLS
 from ...data.scripts import UNSPACED
 from ...data.tokenizer import Tokenizer
-from ...seq2seq.decoding.constrained import MAX_ROWS, MOST_PENALTY, ROWS_OF_A_BANK
+from ...seq2seq.decoding.constrained import LONGER, MAX_ROWS, MORE_TOKENS, MOST_PENALTY, ROWS_OF_A_BANK
 from ...seq2seq.decoding.phrases import Phrase
 from ..exportable import Weights
 from ..runs.checkpoint import ModelDescription
@@ -100,7 +100,13 @@ def _about(description: ModelDescription, tokenizer: Tokenizer) -> dict[str, Any
         "facts": facts_of(description.corpus_facts()),
         "loop_size": loop_size(tokenizer),
         "margin": MARGIN,
-        "constrained": {"max_rows": MAX_ROWS, "rows_of_a_bank": ROWS_OF_A_BANK, "most_penalty": MOST_PENALTY},
+        "constrained": {
+            "max_rows": MAX_ROWS,
+            "rows_of_a_bank": ROWS_OF_A_BANK,
+            "most_penalty": MOST_PENALTY,
+            "longer": LONGER,
+            "more_tokens": MORE_TOKENS,
+        },
         "carried": _in_order(tokenizer.carried),
         "expected": _in_order(tokenizer.placeholders.expected),
         "forbidden": tokenizer.tgt.forbidden_ids(),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .beam import Beam
-from .phrases import PhraseProgress
+from .phrases import Phrase, PhraseProgress
 from .search import IMPOSSIBLE, Hypothesis, SearchState, Step, Task, finished, forbid_repeats, log_softmax
 
 MAX_ROWS = 32
@@ -57,15 +57,22 @@ class ConstrainedBeam:
         beam: The search without phrases; its length penalty counts up to `MOST_PENALTY`. More hypotheses are kept of a
             sentence whose phrases have more tokens, and a phrase may come again whatever must not repeat.
         only_in_phrases: Tokens that come nowhere but in a phrase.
+        most_rows: Most hypotheses that are kept of a sentence.
     """
 
     beam: Beam
     only_in_phrases: tuple[int, ...] = ()
+    most_rows: int = MAX_ROWS
 
     @property
     def rows(self) -> int:
-        """Those of a sentence whose phrases are longest."""
-        return max(self.beam.size, MAX_ROWS)
+        """Those of the sentence that needs most."""
+        return max(self.beam.size, self.most_rows)
+
+    def rows_for(self, phrases: Sequence[Phrase]) -> int:
+        """Hypotheses that are kept of a sentence that needs these phrases."""
+        banks = sum(phrase.longest for phrase in phrases) + 1
+        return max(self.beam.size, min(ROWS_OF_A_BANK * banks, self.most_rows))
 
     @property
     def candidates(self) -> int | None:
@@ -112,8 +119,7 @@ class _Sentence:
     def __init__(self, search: ConstrainedBeam, task: Task, number: int) -> None:
         self.number, self._task, self._search = number, task, search
         phrases = tuple(task.phrases[number]) if task.phrases else ()
-        banks = sum(phrase.longest for phrase in phrases) + 1
-        self.size = max(search.beam.size, min(ROWS_OF_A_BANK * banks, MAX_ROWS))
+        self.size = search.rows_for(phrases)
         self.beam = [_Open([], 0.0, PhraseProgress(phrases, frozenset(search.only_in_phrases)), 0)]
         """The hypotheses that go on; none when the search is over."""
         self._ended: list[Hypothesis] = []
