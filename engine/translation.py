@@ -269,7 +269,7 @@ class Part:
         return len(self.best.ids) + 1 < self.max_length
 
     @property
-    def unfaithful(self) -> int:
+    def wrong_placeholders(self) -> int:
         """How many symbols of the source the output lacks, and how many it has besides."""
         wanted, there = _symbols(self.ids), _symbols(self.best.ids)
         return (wanted - there).total() + (there - wanted).total()
@@ -288,7 +288,7 @@ class Part:
         lost = (_symbols(first.ids) & _symbols(first.best.ids)) - _symbols(self.best.ids)
         numbers, before = (self.job.numbers(first.text, one.output).lost for one in (self, first))
         keeps = not lost and len(self.missed) <= len(first.missed) and len(numbers) <= len(before)
-        keeps &= self.unfaithful <= first.unfaithful
+        keeps &= self.wrong_placeholders <= first.wrong_placeholders
         speaks = self.ends and bool(self.output)
         return speaks and keeps and self._log_prob_per_token >= first._log_prob_per_token - MARGIN
 

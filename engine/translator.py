@@ -302,12 +302,12 @@ class Translator(FromRun):
 
     def _restore_placeholders(self, parts: list[Part], search: Greedy | Beam) -> None:
         """Where an output has other placeholders than its source, takes one that has the same, if it is good enough."""
-        unfaithful = [part for part in parts if part.unfaithful]
-        for part in unfaithful:
+        wrong = [part for part in parts if part.wrong_placeholders]
+        for part in wrong:
             symbols = [character for character in part.text if character in SYMBOLS]
             part.phrases = self._speller.placeholders(symbols, part.text)
-        for part, second in self._find_again(unfaithful, search):
-            if second.unfaithful < part.unfaithful and second.is_better_than(part):
+        for part, second in self._find_again(wrong, search):
+            if second.wrong_placeholders < part.wrong_placeholders and second.is_better_than(part):
                 self._repair(part, second)
 
     def _break_loops(self, parts: list[Part], search: Greedy | Beam) -> None:
