@@ -66,18 +66,22 @@ class Trainings:
     ) -> Model:
         """Trains a model, or goes on; nothing happens where it has come to its end.
 
+        One that has begun keeps the time that it was planned for: another text, or another limit, may ask for it again.
+
         Args:
             genuine, made, dev: Files of pairs.
             count: Made pairs for each genuine one.
             swapped: From target to source.
         """
+        if (begun := RunDirectory(run)).has_begun:
+            max_time = begun.configuration().training.max_time
         sides = ("target", "source") if swapped else ("source", "target")
         codes = self.languages[::-1] if swapped else self.languages
         data: dict[str, Any] = {"src_column": sides[0], "tgt_column": sides[1], "dev": [str(dev)]}
         data |= {key: code for key, code in zip(("src_language", "tgt_language"), codes, strict=True) if code}
         each = [str(path) for path in (genuine, *made)]
         times = max(round(count / SHARE_OF_MADE), 1)
-        settings = self._settings(run, {**data, "data": each}, max_time)
+        settings = self._settings(run, {**data, "data": each}, max_time, both_directions=not made)
         named = [f"{genuine}={times}" if times > 1 else str(genuine), *each[1:]]
         settings = replace(settings, data=replace(settings.data, data=named))
         result = train(settings, run=run, reporter=self.reporter, interrupts=self.interrupts)
@@ -85,7 +89,9 @@ class Trainings:
             raise UsageError("tfm improve starts its own processes: say it without torchrun")
         return Model(run)
 
-    def _settings(self, run: Path, data: dict[str, Any], max_time: str | None) -> RunConfig:
+    def _settings(self, run: Path, data: dict[str, Any], max_time: str | None, *, both_directions: bool) -> RunConfig:
+        one_direction = [] if both_directions else ["training.both_directions=false"]  # what was made is no target
+
         def settings(training: dict[str, Any], say: Any = say_nothing) -> RunConfig:
             return training_settings(
                 config=None,
@@ -93,7 +99,7 @@ class Trainings:
                 init_from=None,
                 data=data,
                 training=training,
-                assignments=self._assigned(),
+                assignments=[*self._assigned(), *one_direction, *self.assignments],
                 say=say,
             )
 
@@ -103,7 +109,7 @@ class Trainings:
         return settings({"max_time": max_time, "max_steps": longest}, self.reporter.say)
 
     def _assigned(self) -> list[str]:
-        """The size of the model, its vocabulary's kind and its way of decoding; then what the user says."""
+        """The size of the model, its vocabulary's kind and its way of decoding."""
         own = asdict(self.settings)
         kinds = {"type", "separate", "character_coverage", "placeholders", "max_sentences"}
         if self.settings.tokenizer.type in ("char", "word"):
@@ -114,8 +120,7 @@ class Trainings:
             "decoding": own["decoding"].keys(),
             "training": {"seed", "device", "best_metric", "validation_sentences"},
         }
-        found = [f"{part}.{key}={json.dumps(own[part][key])}" for part, keys in kept.items() for key in sorted(keys)]
-        return [*found, *self.assignments]
+        return [f"{part}.{key}={json.dumps(own[part][key])}" for part, keys in kept.items() for key in sorted(keys)]
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,21 @@ def test_a_model_of_another_purpose_is_refused(forked: Tfm, tmp_path: Path) -> N
     assert done.returncode == 2 and "is a sentence encoder, and this needs a translator" in error_of(done)
 
 
+def test_another_text_in_another_time_takes_the_opposite_direction_that_is_there(
+    in_copy: tuple[Path, Callable[..., Completed]],
+) -> None:
+    folder, tfm = in_copy
+    lines = (folder / "text.de").read_text(encoding="utf-8").splitlines()
+    write_lines(folder / "half.de", lines[::2])
+    planned: set[str | None] = set()
+    for text, time in (("text.de", "5m"), ("half.de", "7m"), ("half.de", "9m")):
+        done = tfm("improve", "--run", "r", "--tgt-text", text, *TRAINED, *MORE, "--max-time", time, "--json")
+        assert done.returncode == 0, error_of(done)
+        (opposite,) = (folder / "r" / "improve").glob("*/opposite")
+        planned.add(RunDirectory(opposite).configuration().training.max_time)
+    assert len(planned) == 1
+
+
 def test_time_ends_it(in_copy: tuple[Path, Callable[..., Completed]]) -> None:
     folder, tfm = in_copy
     limited = ["improve", "--run", "r", "--tgt-text", "text.de", *TRAINED, *MORE, "--max-time", "1s", "--json"]
