@@ -28,6 +28,8 @@ PIECES_PER_ROOT = 8
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
+EPOCHS_FOR_BOTH_DIRECTIONS = 100
+"""From so many epochs of full batches on, pairs teach more if they are learned in both directions."""
 
 FINE_TUNING_RATE = 0.1
 """In training on, the learning rates are this share of those with which the model was trained."""
@@ -46,7 +48,7 @@ class Choice:
     reason: str
 
 
-def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
+def recipe(corpus: CorpusSize, max_steps: int | None = None, *, one_vocabulary: bool = True) -> list[Choice]:
     """The settings for a corpus of up to some 50,000 pairs; `max_steps` is a number of updates that was asked for."""
     updates = max_steps or max_updates(corpus.pairs)
     pieces, tokens = vocab_size(corpus), batch_tokens(corpus)
@@ -55,7 +57,7 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
     rate = dropout(epochs_of_full_batches)
     size = f"{corpus.letters / 1e6:,.1f} million" if corpus.letters >= 100_000 else f"{corpus.letters:,}"
     times = "more than a hundred" if epochs > 100 else f"about {max(round(epochs), 1)}"
-    return [
+    choices = [
         Choice(
             "tokenizer",
             "vocab_size",
@@ -78,6 +80,10 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None) -> list[Choice]:
             f"at most {updates:,} updates for {corpus.pairs:,} pairs, fewer if the validation loss stops falling",
         ),
     ]
+    if one_vocabulary and epochs_of_full_batches >= EPOCHS_FOR_BOTH_DIRECTIONS:
+        reason = "both directions: each pair is turned round in every second epoch, as there are few"
+        choices.append(Choice("training", "both_directions", True, reason))
+    return choices
 
 
 def max_updates(pairs: int) -> int:
@@ -125,6 +131,7 @@ _TRAINING: dict[str, Any] = {
     "early_stopping": 0,
     "ema_decay": 0.98,
     "subword_dropout": 0.0,
+    "both_directions": False,
     "precision": "auto",
     "device": "auto",
     "validate_every": 50,

@@ -31,6 +31,12 @@ def training_rows(pairs: Iterable[tuple[list[int], list[int]]]) -> list[Row]:
     return [([*src, *eos], [BOS_ID, *tgt, EOS_ID]) for src, tgt in pairs]
 
 
+def turned_round(row: Row) -> Row:
+    """A pair from target to source. Its source ends in bos, where that of the other direction ends in eos."""
+    src, tgt = row
+    return [*tgt[1:-1], BOS_ID], [BOS_ID, *src]
+
+
 def plan_epoch(
     src_lengths: npt.NDArray[np.int32],
     tgt_lengths: npt.NDArray[np.int32],
@@ -116,7 +122,8 @@ class BatchSource:
     """The endless sequence of training batches of a run.
 
     The seed decides their order and what subword dropout divides. That comes after planning: a batch can exceed its
-    budget by it. A `group` is the batches of one update.
+    budget by it. A `group` is the batches of one update. In `both_directions`, each pair is turned round in every
+    second epoch, half of the pairs in each.
     """
 
     def __init__(
@@ -127,8 +134,9 @@ class BatchSource:
         seed: int,
         group: int = 1,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
+        both_directions: bool = False,
     ) -> None:
-        self._store, self._subword_dropout = store, subword_dropout
+        self._store, self._subword_dropout, self._both_directions = store, subword_dropout, both_directions
         self._max_tokens, self._seed, self._group = max_tokens, seed, group
         self._epoch = -1
         self._plan: list[RowNumbers] = []
@@ -161,4 +169,8 @@ class BatchSource:
             sides = zip(*(self._store[number] for number in numbers), strict=True)
             src, tgt = (dropout(ids, rng) for dropout, ids in zip(self._subword_dropout, sides, strict=True))
             pairs = list(zip(src, tgt, strict=True))[chosen]
-        return training_rows((src.tolist(), tgt.tolist()) for src, tgt in pairs)
+        rows = training_rows((src.tolist(), tgt.tolist()) for src, tgt in pairs)
+        if not self._both_directions:
+            return rows
+        turned = ((number + epoch) % 2 for number in numbers[chosen])
+        return [turned_round(row) if turn else row for row, turn in zip(rows, turned, strict=True)]

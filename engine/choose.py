@@ -105,7 +105,8 @@ def _layers(
         from ..configs.recipe import recipe
         from ..data.size import measure
 
-        choices = recipe(measure(corpus), flags["training"].get("max_steps"))
+        separate = flags.get("tokenizer", {}).get("separate", False)
+        choices = recipe(measure(corpus), flags["training"].get("max_steps"), one_vocabulary=not separate)
     tree = reduce(merge, ({one.section: {one.key: one.value}} for one in choices), base)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})

@@ -155,6 +155,11 @@ def subword_dropout(
     return src, tgt
 
 
+def learns_both_directions(training: TrainingConfig, tokenizer: Tokenizer, description: ModelDescription) -> bool:
+    """Whether pairs are turned round: where that is asked for, and a translator has one vocabulary."""
+    return training.both_directions and tokenizer.joint and description.purpose == "translator"
+
+
 class StoreBatches:
     """A `BatchProvider` over a token store."""
 
@@ -165,6 +170,7 @@ class StoreBatches:
         device: torch.device,
         subword_dropout: "tuple[SubwordDropout, SubwordDropout] | None" = None,
         packer: Packer | None = None,
+        both_directions: bool = False,
     ) -> None:
         self._source = BatchSource(
             store,
@@ -172,6 +178,7 @@ class StoreBatches:
             seed=config.seed,
             group=config.grad_accum_steps,
             subword_dropout=subword_dropout,
+            both_directions=both_directions,
         )
         self._device, self._packer = device, packer
 
@@ -209,6 +216,7 @@ def build_trainer(
     seed_torch(config.seed, "weights")
     model = build_model(description).to(device)
     dropout = subword_dropout(tokenizer, config, description.model_config())
+    both_directions = learns_both_directions(config, tokenizer, description)
     loss, packer, graphs = build_loss(description, config, dtype), None, None
     if device.type == "cuda" and isinstance(loss, NextTokenLoss):  # other losses depend on the rows of a batch
         from ...seq2seq.training.graphs import CudaGraphs
@@ -222,7 +230,7 @@ def build_trainer(
         average=None,
         config=config,
         loss=loss,
-        provider=StoreBatches(store, config, device, dropout, packer),
+        provider=StoreBatches(store, config, device, dropout, packer, both_directions),
         progress=progress,
         group=group,
         parts=parts,

@@ -24,7 +24,7 @@ from ..runs.directory import RunDirectory
 from ..runs.verdict import verdict
 from ..runs.weights import count_parameters, model_tensors
 from ..workers.ranks import Ranks, joined, started_by_torchrun
-from .build import objective_of, subword_dropout
+from .build import learns_both_directions, objective_of, subword_dropout
 from .finish import parse_request
 from .fit import fit, prune
 from .run import Run, opened
@@ -210,6 +210,8 @@ def _announce(run: Run) -> None:
             f"training.subword_dropout has no effect: no piece of this {tokenizer.type} vocabulary"
             " can be spelt by two others"
         )
+    if run.config.both_directions and not learns_both_directions(run.config, tokenizer, run.description):
+        run.reporter.say("training.both_directions has no effect: a translator with one vocabulary learns from it")
     largest = max(run.description.src_vocab_size, run.description.tgt_vocab_size)
     if model.architecture == "encoder_decoder" and (reasons := why_not_exportable(model, vocab_size=largest)):
         run.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")

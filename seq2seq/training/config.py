@@ -62,6 +62,9 @@ class TrainingConfig:
     `contrastive` has none."""
     subword_dropout: float = 0.0
     """Probability of reading a piece as two shorter ones, drawn anew each epoch; 0 for none. For small corpora."""
+    both_directions: bool = False
+    """Whether each pair is turned round, from target to source, in every second epoch. For small corpora; only a
+    translator with one vocabulary learns from that."""
     ema_decay: float = 0.0
     """Decay of the exponential moving average of the weights that validation and translation use; 0 for none."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"

@@ -40,7 +40,16 @@ def chosen(size: CorpusSize) -> dict[str, float]:
 
 def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() -> None:
     assert chosen(LONG) == {"vocab_size": 8000, "dropout": 0.2, "max_tokens_per_batch": 1536, "max_steps": UPDATES}
-    assert chosen(SHORT) == {"vocab_size": 5000, "dropout": 0.3, "max_tokens_per_batch": 2048, "max_steps": UPDATES}
+    short = {"vocab_size": 5000, "dropout": 0.3, "max_tokens_per_batch": 2048, "max_steps": UPDATES}
+    assert chosen(SHORT) == {**short, "both_directions": True}
+
+
+def test_pairs_that_are_seen_often_are_learned_in_both_directions_if_there_is_one_vocabulary() -> None:
+    sizes = [CorpusSize(pairs, 30 * pairs, 40 * pairs, 90) for pairs in (2_000, 5_000, 20_000, 40_000)]
+    keys = [{choice.key for choice in recipe(size)} for size in sizes]
+    assert ["both_directions" in found for found in keys] == [True, True, False, False]
+    separate = [{choice.key for choice in recipe(size, one_vocabulary=False)} for size in sizes]
+    assert not any("both_directions" in found for found in separate)
 
 
 def test_the_reason_of_dropout_counts_the_pairs_that_the_batches_hold() -> None:

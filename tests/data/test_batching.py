@@ -176,13 +176,29 @@ def test_subword_dropout_changes_pieces_with_epoch_and_batch_and_is_the_same_aft
     assert len(seen) > 2 * len(store)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-@pytest.mark.parametrize("parts", [1, 2, 3, 50])
-def test_parts_are_the_batch(store: TokenStore, tokenizer: Tokenizer, rate: float, parts: int) -> None:
-    """In their own pieces or others, each row is in one part, and all parts have about as many rows."""
-    dropout = (SubwordDropout(tokenizer.src, rate, 50), SubwordDropout(tokenizer.tgt, rate, 50)) if rate else None
-    source = BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout)
+def test_in_both_directions_each_pair_is_turned_round_in_every_second_epoch(store: TokenStore) -> None:
+    one, both = (BatchSource(store, max_tokens=300, seed=3, both_directions=both) for both in (False, True))
+    turned: list[set[int]] = [set(), set(), set()]
+    for epoch, found in enumerate(turned):
+        for index, numbers in enumerate(one.plan(epoch)):
+            rows = zip(numbers.tolist(), one.rows(epoch, index), both.rows(epoch, index), strict=True)
+            for number, (src, tgt), row in rows:
+                backwards = ([*tgt[1:-1], BOS_ID], [BOS_ID, *src])  # bos says in which direction
+                assert row in ((src, tgt), backwards)
+                found |= {number} if row == backwards else set()
+    assert len(turned[0]) == len(store) // 2
+    assert turned[0] == turned[2] == set(range(len(store))) - turned[1]
 
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("both_directions", [False, True])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_parts_are_the_batch(
+    store: TokenStore, tokenizer: Tokenizer, rate: float, both_directions: bool, parts: int
+) -> None:
+    """In their own pieces or others, turned round or not, each row is in one part, and parts have about as many."""
+    dropout = (SubwordDropout(tokenizer.src, rate, 50), SubwordDropout(tokenizer.tgt, rate, 50)) if rate else None
+    source = BatchSource(store, max_tokens=300, seed=3, subword_dropout=dropout, both_directions=both_directions)
     for index in range(5):
         whole = source.rows(1, index)
         found = [part for number in range(parts) if (part := source.rows(1, index, number, parts))]

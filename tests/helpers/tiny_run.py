@@ -32,6 +32,7 @@ TINY: dict[str, Any] = {
         "learning_rate": 0.01,
         "warmup_steps": 4,
         "subword_dropout": 0.1,
+        "both_directions": True,
         "ema_decay": 0.9,
         "log_every": 3,
         "validate_every": 8,
