@@ -29,7 +29,9 @@ MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
 EPOCHS_FOR_BOTH_DIRECTIONS = 100
-"""From so many epochs of full batches on, pairs teach more if they are learned in both directions."""
+"""Pairs that are seen so often teach more if they are learned in both directions."""
+SECONDS_FOR_BOTH_DIRECTIONS = 1_200
+"""In less time, half of the few epochs would be missed: after a fifth of its updates such a training is behind."""
 
 FINE_TUNING_RATE = 0.1
 """In training on, the learning rates are this share of those with which the model was trained."""
@@ -48,8 +50,13 @@ class Choice:
     reason: str
 
 
-def recipe(corpus: CorpusSize, max_steps: int | None = None, *, one_vocabulary: bool = True) -> list[Choice]:
-    """The settings for a corpus of up to some 50,000 pairs; `max_steps` is a number of updates that was asked for."""
+def recipe(corpus: CorpusSize, max_steps: int | None = None, *, turns_round: bool = True) -> list[Choice]:
+    """The settings for a corpus of up to some 50,000 pairs.
+
+    Args:
+        max_steps: A number of updates that was asked for.
+        turns_round: Whether pairs may be learned in both directions.
+    """
     updates = max_steps or max_updates(corpus.pairs)
     pieces, tokens = vocab_size(corpus), batch_tokens(corpus)
     epochs_of_full_batches = updates * PIECES_PER_UPDATE / max(corpus.tgt_pieces, 1)
@@ -80,7 +87,7 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None, *, one_vocabulary: 
             f"at most {updates:,} updates for {corpus.pairs:,} pairs, fewer if the validation loss stops falling",
         ),
     ]
-    if one_vocabulary and epochs_of_full_batches >= EPOCHS_FOR_BOTH_DIRECTIONS:
+    if turns_round and epochs >= EPOCHS_FOR_BOTH_DIRECTIONS:
         reason = "both directions: each pair is turned round in every second epoch, as there are few"
         choices.append(Choice("training", "both_directions", True, reason))
     return choices

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 RowNumbers = npt.NDArray[np.uint32]
 Row = tuple[list[int], list[int]]
-"""A pair as ids: the source, ending in eos; the target from bos to eos. A text alone has an empty source."""
+"""A pair as ids: the source, ending in eos, or in bos if it was turned round; the target from bos to eos. A text alone
+has an empty source."""
 
 _NEIGHBOURS = 256
 """Batches with about as many tokens as each other are looked for among this many batches."""
@@ -123,7 +124,7 @@ class BatchSource:
 
     The seed decides their order and what subword dropout divides. That comes after planning: a batch can exceed its
     budget by it. A `group` is the batches of one update. In `both_directions`, each pair is turned round in every
-    second epoch, half of the pairs in each.
+    second epoch, half of the pairs in each: a batch has more padding then where sides differ in length.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from ..data.config import DataConfig
 from ..data.corpus import Corpus, open_corpus
 from ..data.formats import parse_hub_spec
 from ..data.formats.text import TOY
+from ..seq2seq.training.config import parse_duration
 from ..seq2seq.training.schedule import warmup_fits
 from ..system.errors import ModelError, UsageError
 from ..system.reporter import say_nothing
@@ -105,8 +106,7 @@ def _layers(
         from ..configs.recipe import recipe
         from ..data.size import measure
 
-        separate = flags.get("tokenizer", {}).get("separate", False)
-        choices = recipe(measure(corpus), flags["training"].get("max_steps"), one_vocabulary=not separate)
+        choices = recipe(measure(corpus), flags["training"].get("max_steps"), turns_round=_may_turn_round(flags))
     tree = reduce(merge, ({one.section: {one.key: one.value}} for one in choices), base)
     if own_data:  # the user's data replace a preset's, and its validation set with them
         tree = merge(tree, {"data": _NO_DATA})
@@ -114,6 +114,19 @@ def _layers(
         sizes = {key: value for key, value in source.get("model", {}).items() if not key.endswith("dropout")}
         tree = merge(tree, {"model": sizes, "tokenizer": source.get("tokenizer", {})})
     return merge(tree, _one_length(tree.get("training", {}), flags["training"])), choices
+
+
+def _may_turn_round(flags: Tree) -> bool:
+    """Whether the flags leave a translator one vocabulary, and time to learn both directions."""
+    from ..configs.recipe import SECONDS_FOR_BOTH_DIRECTIONS
+
+    separate = flags.get("tokenizer", {}).get("separate", False)
+    translates = flags.get("model", {}).get("architecture") != "encoder_only"
+    try:
+        seconds = parse_duration(str(flags["training"].get("max_time") or "365d"))
+    except ValueError:  # the settings are refused when they are parsed
+        seconds = 0
+    return translates and not separate and seconds >= SECONDS_FOR_BOTH_DIRECTIONS
 
 
 def _say_choices(choices: "list[Choice]", settings: RunConfig, tokenizer: Path | None, say: Say) -> None:

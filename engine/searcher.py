@@ -64,6 +64,7 @@ def task_of(batch: Sequence[Part], device: torch.device) -> Task:
         prefixes=[part.prefix for part in batch],
         phrases=[part.phrases or () for part in batch],
         keys=[part.key for part in batch],
+        expected=[part.expected_length for part in batch],
         device=device,
     )
 

@@ -254,6 +254,11 @@ class Part:
         return self.found[0]
 
     @property
+    def expected_length(self) -> int:
+        """About how many pieces another output will have: as many as the one found before, or as the source."""
+        return max(len(self.ids), len(self.best.ids) if self.found else 0)
+
+    @property
     def output(self) -> str:
         """The text of the best hypothesis."""
         return clean(self.job.tokenizer.tgt.decode(self.best.ids))

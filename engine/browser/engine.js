@@ -1596,7 +1596,7 @@ async function constrainedBeam(step, state, task, { size, alpha: asked, noRepeat
     for (const one of ends) ended.push({ ...finished(open[one.row].ids, [...open[one.row].gains, one.gain], alpha), sum: one.logProb });
     const goingOn = best.filter((one) => one.token !== EOS);
     if (!goingOn.length && !ended.length) incomplete = open;
-    if (!goingOn.length || isDone(ended, goingOn[0], position, { size, k }, limits)) break;
+    if (!goingOn.length || isDone(ended, goingOn[0], position, { size, k, expected: task.expected }, limits)) break;
     state.reorder(goingOn.map((one) => one.row));
     open = goingOn.map(({ row, token, gain, logProb, progress }) => ({
       ids: [...open[row].ids, token], gains: [...open[row].gains, gain], logProb, progress,
@@ -1608,10 +1608,10 @@ async function constrainedBeam(step, state, task, { size, alpha: asked, noRepeat
 }
 
 /** Whether enough hypotheses have ended, and one is likelier than all that go on, or has been the best for long. */
-function isDone(ended, likeliest, position, { size, k }, limits) {
+function isDone(ended, likeliest, position, { size, k, expected }, limits) {
   if (ended.length < size) return false;
   const best = ended.reduce((one, other) => (other.score > one.score ? other : one));
-  if (position >= limits.longer * best.ids.length + limits.more_tokens) return true;
+  if (position >= limits.longer * Math.max(best.ids.length, expected) + limits.more_tokens) return true;
   return ended.length >= k && Math.max(...ended.map((one) => one.sum)) >= likeliest.logProb;
 }
 
@@ -1750,7 +1750,8 @@ class Translator extends Machine {
 
   find(part, options) {
     part.limit = this.limitOf(part);
-    return this.search([...part.ids, EOS], { limit: part.limit, prefix: part.prefix, phrases: part.phrases, key: part.text }, options);
+    const expected = Math.max(part.ids.length, part.found?.[0].ids.length ?? 0), { limit, prefix, phrases, text: key } = part;
+    return this.search([...part.ids, EOS], { limit, prefix, phrases, key, expected }, options);
   }
 
   outputOf(part) {
@@ -1759,7 +1760,7 @@ class Translator extends Machine {
 
   /** Where an output has other placeholders than its source, takes one that has the same, if it is good enough. */
   async restorePlaceholders(job, part, options) {
-    if (!this.unfaithful(part)) return;
+    if (!this.wrongPlaceholders(part)) return;
     let place = 0;
     part.phrases = [];
     for (const symbol of part.text.match(SYMBOL) ?? []) {
@@ -1768,11 +1769,11 @@ class Translator extends Machine {
       if (phrase) part.phrases.push(phrase);
       place += 1;
     }
-    await this.findAgain(job, part, options, (second) => this.unfaithful(second) < this.unfaithful(part));
+    await this.findAgain(job, part, options, (second) => this.wrongPlaceholders(second) < this.wrongPlaceholders(part));
   }
 
   /** How many symbols of its source an output lacks, and how many it has besides. */
-  unfaithful({ ids, found }) {
+  wrongPlaceholders({ ids, found }) {
     const [wanted, there] = [ids, found[0].ids].map((one) => counter(one.filter(isSymbolId)));
     return surplus(wanted, there).length + surplus(there, wanted).length;
   }
@@ -1804,7 +1805,7 @@ class Translator extends Machine {
     const numbers = (one) => (facts.keeps_numbers ? lostNumbers(first.text, this.outputOf(one), characters.zeros, expected).length : 0);
     const isEnded = second.found[0].ids.length + 1 < this.limitOf(first);
     const perToken = (one) => one.found[0].logProb / (one.found[0].ids.length + 1);
-    if (surplus(kept, now).length || this.unfaithful(second) > this.unfaithful(first) || numbers(second) > numbers(first)) return false;
+    if (surplus(kept, now).length || this.wrongPlaceholders(second) > this.wrongPlaceholders(first) || numbers(second) > numbers(first)) return false;
     return isEnded && Boolean(this.outputOf(second)) && perToken(second) >= perToken(first) - this.header.margin;
   }
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from ...configs import RunConfig
 from ...data.corpus import Pair
+from ...seq2seq.training.config import parse_duration
 from ...system.errors import UsageError
-from ...system.files import read_sealed, replace_json, sealed
+from ...system.files import read_sealed, remove_tree, replace_json, sealed
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, say_nothing
 from ..choose import training_settings
 from ..evaluation.scores import TESTED, compare
+from ..runs.checkpoint import read_state
 from ..runs.directory import RunDirectory
 from ..training.train import train
 from ..translator import Translator
@@ -66,7 +68,7 @@ class Trainings:
     ) -> Model:
         """Trains a model, or goes on; nothing happens where it has come to its end.
 
-        One that has begun keeps the time that it was planned for: another text, or another limit, may ask for it again.
+        One that has ended serves in place of a shorter one: another text may ask for it again, with another limit.
 
         Args:
             genuine, made, dev: Files of pairs.
@@ -74,7 +76,11 @@ class Trainings:
             swapped: From target to source.
         """
         if (begun := RunDirectory(run)).has_begun:
-            max_time = begun.configuration().training.max_time
+            planned = begun.configuration().training.max_time
+            if planned != max_time and not (_has_ended(begun) and _is_as_long(planned, max_time)):
+                remove_tree(run)
+            else:
+                max_time = planned
         sides = ("target", "source") if swapped else ("source", "target")
         codes = self.languages[::-1] if swapped else self.languages
         data: dict[str, Any] = {"src_column": sides[0], "tgt_column": sides[1], "dev": [str(dev)]}
@@ -90,7 +96,7 @@ class Trainings:
         return Model(run)
 
     def _settings(self, run: Path, data: dict[str, Any], max_time: str | None, *, both_directions: bool) -> RunConfig:
-        one_direction = [] if both_directions else ["training.both_directions=false"]  # what was made is no target
+        one_direction = [] if both_directions else ["training.both_directions=false"]  # a tag is no target
 
         def settings(training: dict[str, Any], say: Any = say_nothing) -> RunConfig:
             return training_settings(
@@ -121,6 +127,21 @@ class Trainings:
             "training": {"seed", "device", "best_metric", "validation_sentences"},
         }
         return [f"{part}.{key}={json.dumps(own[part][key])}" for part, keys in kept.items() for key in sorted(keys)]
+
+
+def _has_ended(run: RunDirectory) -> bool:
+    """Whether a training has made its last update."""
+    checkpoints = run.sound_checkpoints()[0]
+    if not checkpoints:
+        return False
+    state = read_state(checkpoints[-1])
+    progress, planned = state["progress"], state.get("max_steps")
+    return progress["stopped_early"] or (planned is not None and progress["step"] >= planned)
+
+
+def _is_as_long(planned: str | None, wanted: str | None) -> bool:
+    """Whether a training had at least the time that is wanted; None is any time."""
+    return planned is None or (wanted is not None and parse_duration(planned) >= parse_duration(wanted))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...data.audit import REMOVED, Kind, audit
 from ...data.corpus import Pair
+from ...data.facts import is_loop
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ...seq2seq.decoding.sampling import Sample
 from ...seq2seq.decoding.search import Search
@@ -35,7 +36,8 @@ class Made:
 
     Attributes:
         confidence: Of the model that translated.
-        forced: Of a model of the opposite direction, which was given both; None where they are too long for it.
+        forced: Of a model of the opposite direction, which was given both; None where they are too long for it, or the
+            translation repeats itself.
     """
 
     text: str
@@ -94,12 +96,17 @@ def translated(
 ) -> list[Made]:
     """What a model makes of some lines, of which the first has this number, and what another one thinks of it.
 
-    With a judge, outputs that lack placeholders are not repaired. A tenth of the lines of documentation would be, which
-    took four times as long as to translate all lines once; `kept` leaves them out instead.
+    With a judge, outputs that lack placeholders or repeat themselves are not repaired: `kept` leaves them out. To
+    repair a tenth of the lines of documentation took three times as long as to translate all of them.
     """
     found = translator.translate(texts, search=search, first_line=first, repair=None if judge is None else False)
     outputs = [one.text for one in found]
     scores = [None] * len(texts) if judge is None else force(judge, outputs, texts)
+    limit = translator.facts.limit
+    scores = [
+        None if is_loop(output, text, limit) else score
+        for text, output, score in zip(texts, outputs, scores, strict=True)
+    ]
     return [
         Made(text, one.text, one.confidence, score and score.confidence)
         for text, one, score in zip(texts, found, scores, strict=True)

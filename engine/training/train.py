@@ -211,7 +211,7 @@ def _announce(run: Run) -> None:
             " can be spelt by two others"
         )
     if run.config.both_directions and not learns_both_directions(run.config, tokenizer, run.description):
-        run.reporter.say("training.both_directions has no effect: a translator with one vocabulary learns from it")
+        run.reporter.say("training.both_directions has no effect: only a translator with one vocabulary learns from it")
     largest = max(run.description.src_vocab_size, run.description.tgt_vocab_size)
     if model.architecture == "encoder_decoder" and (reasons := why_not_exportable(model, vocab_size=largest)):
         run.reporter.say(f"tfm export will not be able to write this model: {'; '.join(reasons)}")

@@ -71,6 +71,9 @@ class Task:
     device: torch.device | None = None
     phrases: "Sequence[Sequence[Phrase]]" = ()
     """For each sentence what its output must contain; only a search under constraint looks at them."""
+    expected: Sequence[int] = ()
+    """About how many tokens each output will have; a search under constraint waits so long for a better one, and longer
+    where that is not known."""
 
     def __post_init__(self) -> None:
         if not self.prefixes:

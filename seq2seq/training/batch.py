@@ -13,7 +13,8 @@ from ..model.masks import PAD_ID, Packed, Packing, pad
 from .progress import Progress
 
 Row = tuple[Sequence[int], Sequence[int]]
-"""A pair as ids: the source, ending in eos; the target from bos to eos. A text alone has an empty source."""
+"""A pair as ids: the source, ending in eos, or in bos if it was turned round; the target from bos to eos. A text alone
+has an empty source."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Batch:
     Or packed: all sources in one row, all targets in another; see `Packer`.
 
     Attributes:
-        src: (B, S) source ids, ending in eos; S is 0 where there are texts alone.
+        src: (B, S) source ids with their end; S is 0 where there are texts alone.
         tgt_in: (B, T) what the decoder reads: bos, then the target.
         tgt_out: (B, T) what it must predict: the target, then eos.
         num_tokens: Target positions that are to be predicted, eos included.

@@ -44,11 +44,11 @@ def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() ->
     assert chosen(SHORT) == {**short, "both_directions": True}
 
 
-def test_pairs_that_are_seen_often_are_learned_in_both_directions_if_there_is_one_vocabulary() -> None:
+def test_pairs_that_are_seen_often_are_learned_in_both_directions_where_they_may_be() -> None:
     sizes = [CorpusSize(pairs, 30 * pairs, 40 * pairs, 90) for pairs in (2_000, 5_000, 20_000, 40_000)]
     keys = [{choice.key for choice in recipe(size)} for size in sizes]
     assert ["both_directions" in found for found in keys] == [True, True, False, False]
-    separate = [{choice.key for choice in recipe(size, one_vocabulary=False)} for size in sizes]
+    separate = [{choice.key for choice in recipe(size, turns_round=False)} for size in sizes]
     assert not any("both_directions" in found for found in separate)
 
 

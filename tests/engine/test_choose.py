@@ -138,6 +138,31 @@ def test_only_what_is_used_of_a_recipe_is_said(choose: Chooser, tmp_path: Path) 
     assert len(choose.said) == 1 and choose.said[0].startswith("500 pairs to train on with: ")
 
 
+@pytest.mark.parametrize(
+    ("assignment", "max_time", "both"),
+    [
+        ("training.seed=2", None, True),
+        ("training.seed=2", "20m", True),
+        ("training.seed=2", "19m", False),
+        ("tokenizer.separate=true", None, False),
+        ("model.architecture=encoder_only", None, False),
+        ("training.both_directions=false", None, False),
+    ],
+)
+def test_both_directions_are_learned_where_they_can_be_and_there_is_time(
+    choose: Chooser, assignment: str, max_time: str | None, both: bool
+) -> None:
+    choices = [assignment, *(["model.num_decoder_layers=0"] if "encoder_only" in assignment else [])]
+    settings = choose(*choices, pairs=500, training={"max_time": max_time})
+    assert settings.training.both_directions == both
+    assert any(line.lstrip().startswith("both directions") for line in choose.said) == both
+
+
+def test_a_time_that_cannot_be_read_is_refused_in_its_own_words(choose: Chooser) -> None:
+    with pytest.raises(UsageError, match="max_time"):
+        choose(pairs=500, training={"max_time": "soon"})
+
+
 def test_training_on_changes_little(choose: Chooser, tmp_path: Path) -> None:
     source = choose("decoding.length_penalty=1.5", "training.learning_rate=0.004", config="toy", training={"seed": 3})
     start_run(tmp_path / "source", source)

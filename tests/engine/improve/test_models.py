@@ -47,10 +47,12 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(models, "train", train)
 
-    def start(max_time: str | None = None, assignments: tuple[str, ...] = (), *, swapped: bool = False) -> RunConfig:
+    def start(
+        max_time: str | None = None, assignments: tuple[str, ...] = (), *, swapped: bool = False, made: bool = True
+    ) -> RunConfig:
         trainings = Trainings(parse_config(OWN), assignments, ("en", "de"), Recorder(), Interrupts())
         paths = [tmp_path / f"{name}.jsonl" for name in ("genuine", "made", "dev")]
-        files = {"genuine": paths[0], "made": paths[1:2], "dev": paths[2]}
+        files = {"genuine": paths[0], "made": paths[1:2] if made else [], "dev": paths[2]}
         trainings.train(tmp_path / "run", **files, count=6.0, max_time=max_time, swapped=swapped)
         return seen[-1]
 
@@ -75,6 +77,12 @@ def test_the_opposite_direction_reads_the_same_files_the_other_way_round(started
     found = started(swapped=True)
     assert (found.data.src_column, found.data.tgt_column) == ("target", "source")
     assert found.data.languages == ("de", "en")
+
+
+def test_pairs_with_tags_are_not_turned_round(started: Any) -> None:
+    assert not started().training.both_directions
+    assert started(made=False).training.both_directions
+    assert started(assignments=("training.both_directions=true",)).training.both_directions
 
 
 def test_a_time_limits_the_updates_that_the_recipe_has(started: Any) -> None:

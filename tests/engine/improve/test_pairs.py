@@ -2,14 +2,25 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from helpers.tiny_run import Recorder
 
+from tfm.data.facts import CorpusFacts, is_loop
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.evaluation.loss import force
-from tfm.engine.improve.pairs import BEST_FORWARD, SAMPLED_FROM, WORST, Made, kept, make, read_made, search_for
+from tfm.engine.improve.pairs import (
+    BEST_FORWARD,
+    SAMPLED_FROM,
+    WORST,
+    Made,
+    kept,
+    make,
+    read_made,
+    search_for,
+    translated,
+)
 from tfm.engine.improve.sources import TAGS
 from tfm.engine.translator import Translator
 from tfm.seq2seq.decoding.beam import Beam
@@ -37,6 +48,29 @@ def test_the_improbable_the_odd_and_the_faulty_are_left_out() -> None:
     assert found == [(f"{TAGS['back']} {one.output}", one.text) for one in good]
 
 
+def test_what_repeats_itself_or_lacks_its_placeholders_is_not_repaired_but_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = {"ein Hund": "a dog a dog a dog a dog a dog a dog", "eine Katze <b>": "a cat", "das Kind": "the child"}
+
+    class Said(NamedTuple):
+        text: str
+        confidence: float = 0.5
+
+    class Speaker:
+        facts, searched = CorpusFacts(), list[bool | None]()
+
+        def translate(self, texts: list[str], *, repair: bool | None, **_: object) -> list[Said]:
+            self.searched.append(repair)
+            return [Said(said[text]) for text in texts]
+
+    speaker: Any = Speaker()
+    monkeypatch.setattr("tfm.engine.improve.pairs.force", lambda judge, outputs, texts: [Said("")] * len(texts))
+    found = translated([*said], speaker, speaker, Beam(2), 0)
+    assert speaker.searched == [False]
+    assert kept(found, "back", GENUINE, []) == [(f"{TAGS['back']} the child", "das Kind")]
+
+
 def test_of_made_targets_fewer_are_kept() -> None:
     all_ = [made(f"line number {i}", f"Zeile Nummer {i}", 0.2 + 0.01 * i) for i in range(20)]
     found = kept(all_, "forward", GENUINE, [])
@@ -62,15 +96,20 @@ def test_making_goes_on_where_it_was_interrupted(
     assert [one.text for one in whole] == lines
     outputs = [one.output for one in whole]
     scores = force(translator, outputs, lines)
-    assert [one.forced for one in whole] == pytest.approx([one and one.confidence for one in scores])
+    assert any(one.forced is not None for one in whole)
+    for one, score in zip(whole, scores, strict=True):
+        looped = is_loop(one.output, one.text, translator.facts.limit)
+        assert one.forced == (None if looped or score is None else pytest.approx(score.confidence))
 
-    translated = 0
+    chunks = 0
 
     class Fails:
+        facts = translator.facts
+
         def translate(self, texts: list[str], **options: Any) -> Any:
-            nonlocal translated
-            translated += 1
-            if translated == 3:
+            nonlocal chunks
+            chunks += 1
+            if chunks == 3:
                 raise KeyboardInterrupt
             return translator.translate(texts, **options)
 
@@ -78,7 +117,7 @@ def test_making_goes_on_where_it_was_interrupted(
         run("stopped", Fails())
     assert not (tmp_path / "stopped").exists()
     assert run("stopped", Fails()) == whole
-    assert translated == 3 + 4, "two chunks of six were there"
+    assert chunks == 3 + 4, "two chunks of six were there"
     assert (tmp_path / "stopped").read_bytes() == (tmp_path / "whole").read_bytes()
     assert read_made(tmp_path / "whole") == whole
     assert json.loads((tmp_path / "whole").read_text().splitlines()[0]).keys() == vars(whole[0]).keys()

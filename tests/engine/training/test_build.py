@@ -1,5 +1,6 @@
 """Which settings suit which architecture, and what each minimises."""
 
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -17,6 +18,7 @@ from tfm.engine.training.build import (
     check_architecture,
     describe_model,
     fixed_parts,
+    learns_both_directions,
     objective_of,
     purpose_of,
 )
@@ -92,6 +94,32 @@ def test_each_objective_has_its_loss_and_a_contrastive_batch_is_not_cut(
     description = describe_model(configured, tokenizer, CorpusFacts())
     assert isinstance(build_loss(description, configured.training, torch.float32), loss)
     assert fixed_parts(configured) == parts
+
+
+@pytest.mark.parametrize(
+    ("trees", "both"),
+    [
+        ([], True),
+        ([{"model": {"architecture": "decoder_only", "num_encoder_layers": 0}}], True),
+        ([ENCODER], False),
+        (
+            [
+                {
+                    "data": {"data": [], "text": ["toy"]},
+                    "model": {"architecture": "decoder_only", "num_encoder_layers": 0},
+                }
+            ],
+            False,
+        ),
+        ([{"training": {"both_directions": False}}], False),
+    ],
+)
+def test_only_a_translator_learns_both_directions(trees: list[dict[str, Any]], both: bool, tokenizer: Any) -> None:
+    configured = settings({"training": {"both_directions": True}}, *trees)
+    description = describe_model(configured, tokenizer, CorpusFacts())
+    assert learns_both_directions(configured.training, tokenizer, description) == both
+    two_vocabularies: Any = SimpleNamespace(joint=False)
+    assert not learns_both_directions(configured.training, two_vocabularies, description)
 
 
 @pytest.mark.parametrize("preset", ["toy-encoder", "multi30k-encoder"])

@@ -29,9 +29,10 @@ def search(
     only_in_phrases: tuple[int, ...] = (),
     prefixes: Sequence[Sequence[int]] = (),
     once: int = 0,
+    expected: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     beam = ConstrainedBeam(Beam(size, alpha, n_best, once), only_in_phrases)
-    task = Task([limit] * len(phrases), BOS, EOS, prefixes, phrases=phrases)
+    task = Task([limit] * len(phrases), BOS, EOS, prefixes, phrases=phrases, expected=expected)
     return beam(language, language.state(*range(len(phrases))), task)
 
 
@@ -133,9 +134,27 @@ def test_nothing_is_waited_for_that_has_not_come_for_long() -> None:
             return [6.0 if token == certain else 0.0 for token in range(self.vocabulary)]
 
     language = Endless(0, 6)
-    ((found, *_),) = search(language, [[plain(1)]], 2, limit=500, alpha=0.0)
+    ((found, *_),) = search(language, [[plain(1)]], 2, limit=500, alpha=0.0, expected=[8])
     assert 1 in found.ids
     assert len(language.rows_seen) < 50
+
+
+@pytest.mark.parametrize("length", [4, 10, 20, 30])
+def test_a_long_output_is_waited_for_where_its_phrase_comes_late(length: int) -> None:
+    """Outputs that have it at once have long ended when the likeliest one ends."""
+    path = [*[3, 4] * length, 1, 3, 4]
+
+    class Late(FakeLanguage):
+        def logits(self, sentence: int, prefix: list[int]) -> list[float]:
+            if prefix != path[: len(prefix)]:
+                return [6.0 if token == EOS else 0.0 for token in range(self.vocabulary)]
+            wanted = path[len(prefix)] if len(prefix) < len(path) else EOS
+            early = 3.0 if not prefix else -2.0
+            return [5.0 if token == wanted else early if token == 1 else 0.0 for token in range(self.vocabulary)]
+
+    for expected in ([], [2 * length]):
+        ((found, *_),) = search(Late(0, 6), [[plain(1)]], 4, limit=200, expected=expected)
+        assert found.ids == path
 
 
 @pytest.mark.parametrize("seed", range(4))
