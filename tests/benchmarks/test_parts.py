@@ -217,7 +217,7 @@ class TestBench:
 
     @pytest.fixture
     def bench(self, script: Script, configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-        settings = configure(max_steps=4, subword_dropout=0.0, grad_accum_steps=1)
+        settings = configure(max_steps=4, subword_dropout=0.0, both_directions=False, grad_accum_steps=1)
         monkeypatch.setattr(script[1], "preset", lambda _: settings)
         prepared = prepare_data(settings, RunDirectory(tmp_path / "run"), given_tokenizer=None, reporter=Quiet())
         return script[1].Bench(prepared, steps=4, sentences=6)
