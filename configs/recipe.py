@@ -29,9 +29,9 @@ MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
 EPOCHS_FOR_BOTH_DIRECTIONS = 100
-"""Pairs that are seen so often teach more if they are learned in both directions."""
+"""Pairs that are to be seen so often, as the recipe counts, teach more if they are learned in both directions."""
 SECONDS_FOR_BOTH_DIRECTIONS = 1_200
-"""In less time, half of the few epochs would be missed: after a fifth of its updates such a training is behind."""
+"""With less time, one direction is better: a model of both directions is behind after a fifth of its updates."""
 
 FINE_TUNING_RATE = 0.1
 """In training on, the learning rates are this share of those with which the model was trained."""
@@ -88,7 +88,7 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None, *, turns_round: boo
         ),
     ]
     if turns_round and epochs >= EPOCHS_FOR_BOTH_DIRECTIONS:
-        reason = "both directions: each pair is turned round in every second epoch, as there are few"
+        reason = "both directions: there are few pairs, so each is turned round in every second epoch"
         choices.append(Choice("training", "both_directions", True, reason))
     return choices
 

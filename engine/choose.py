@@ -122,11 +122,12 @@ def _may_turn_round(flags: Tree) -> bool:
 
     separate = flags.get("tokenizer", {}).get("separate", False)
     translates = flags.get("model", {}).get("architecture") != "encoder_only"
+    max_time = flags["training"].get("max_time")
     try:
-        seconds = parse_duration(str(flags["training"].get("max_time") or "365d"))
+        is_short = bool(max_time) and parse_duration(str(max_time)) < SECONDS_FOR_BOTH_DIRECTIONS
     except ValueError:  # the settings are refused when they are parsed
-        seconds = 0
-    return translates and not separate and seconds >= SECONDS_FOR_BOTH_DIRECTIONS
+        return False
+    return translates and not separate and not is_short
 
 
 def _say_choices(choices: "list[Choice]", settings: RunConfig, tokenizer: Path | None, say: Say) -> None:

@@ -15,7 +15,7 @@ from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, say_nothing
 from ..choose import training_settings
 from ..evaluation.scores import TESTED, compare
-from ..runs.checkpoint import read_state
+from ..runs.checkpoint import read_saved
 from ..runs.directory import RunDirectory
 from ..training.train import train
 from ..translator import Translator
@@ -68,7 +68,8 @@ class Trainings:
     ) -> Model:
         """Trains a model, or goes on; nothing happens where it has come to its end.
 
-        One that has ended serves in place of a shorter one: another text may ask for it again, with another limit.
+        Another text may ask for a model again, with another limit. One that has ended serves if it had at least as much
+        time; any other is trained anew.
 
         Args:
             genuine, made, dev: Files of pairs.
@@ -77,10 +78,10 @@ class Trainings:
         """
         if (begun := RunDirectory(run)).has_begun:
             planned = begun.configuration().training.max_time
-            if planned != max_time and not (_has_ended(begun) and _is_as_long(planned, max_time)):
-                remove_tree(run)
-            else:
+            if planned == max_time or (_has_ended(begun) and _is_as_long(planned, max_time)):
                 max_time = planned
+            else:
+                remove_tree(run)
         sides = ("target", "source") if swapped else ("source", "target")
         codes = self.languages[::-1] if swapped else self.languages
         data: dict[str, Any] = {"src_column": sides[0], "tgt_column": sides[1], "dev": [str(dev)]}
@@ -96,7 +97,8 @@ class Trainings:
         return Model(run)
 
     def _settings(self, run: Path, data: dict[str, Any], max_time: str | None, *, both_directions: bool) -> RunConfig:
-        one_direction = [] if both_directions else ["training.both_directions=false"]  # a tag is no target
+        # If a made pair were turned round, the tag of its source would be in its target.
+        one_direction = [] if both_directions else ["training.both_directions=false"]
 
         def settings(training: dict[str, Any], say: Any = say_nothing) -> RunConfig:
             return training_settings(
@@ -134,9 +136,8 @@ def _has_ended(run: RunDirectory) -> bool:
     checkpoints = run.sound_checkpoints()[0]
     if not checkpoints:
         return False
-    state = read_state(checkpoints[-1])
-    progress, planned = state["progress"], state.get("max_steps")
-    return progress["stopped_early"] or (planned is not None and progress["step"] >= planned)
+    state = read_saved(checkpoints[-1]).state
+    return state.progress.stopped_early or (state.max_steps is not None and state.progress.step >= state.max_steps)
 
 
 def _is_as_long(planned: str | None, wanted: str | None) -> bool:

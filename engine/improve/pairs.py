@@ -36,8 +36,8 @@ class Made:
 
     Attributes:
         confidence: Of the model that translated.
-        forced: Of a model of the opposite direction, which was given both; None where they are too long for it, or the
-            translation repeats itself.
+        forced: Of a model of the opposite direction, which was given both; None where they are too long for it, where
+            the translation repeats itself, and where no such model was asked.
     """
 
     text: str
@@ -100,16 +100,12 @@ def translated(
     repair a tenth of the lines of documentation took three times as long as to translate all of them.
     """
     found = translator.translate(texts, search=search, first_line=first, repair=None if judge is None else False)
-    outputs = [one.text for one in found]
-    scores = [None] * len(texts) if judge is None else force(judge, outputs, texts)
-    limit = translator.facts.limit
-    scores = [
-        None if is_loop(output, text, limit) else score
-        for text, output, score in zip(texts, outputs, scores, strict=True)
-    ]
+    if judge is None:
+        return [Made(text, one.text, one.confidence, None) for text, one in zip(texts, found, strict=True)]
+    outputs, limit = [one.text for one in found], translator.facts.limit
     return [
-        Made(text, one.text, one.confidence, score and score.confidence)
-        for text, one, score in zip(texts, found, scores, strict=True)
+        Made(text, one.text, one.confidence, None if is_loop(one.text, text, limit) else score and score.confidence)
+        for text, one, score in zip(texts, found, force(judge, outputs, texts), strict=True)
     ]
 
 

@@ -72,8 +72,8 @@ class Task:
     phrases: "Sequence[Sequence[Phrase]]" = ()
     """For each sentence what its output must contain; only a search under constraint looks at them."""
     expected: Sequence[int] = ()
-    """About how many tokens each output will have; a search under constraint waits so long for a better one, and longer
-    where that is not known."""
+    """About how many tokens each output will have. Where it is known, a search under constraint stops earlier: see
+    `constrained.LONGER`."""
 
     def __post_init__(self) -> None:
         if not self.prefixes:

@@ -20,7 +20,7 @@ from tfm.data.config import TokenizerConfig
 from tfm.data.facts import CorpusFacts
 from tfm.data.glossary import Glossary
 from tfm.data.sentences import split_text
-from tfm.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from tfm.data.tokenizer import BOS_ID, EOS_ID, FIRST_TEXT_ID, UNK_ID, Tokenizer, Vocabulary
 from tfm.data.usual_form import capitals, in_usual_form, open_ended, title
 from tfm.data.vocabulary_training import build_tokenizer
 from tfm.engine import Beam, Greedy, Sample, Translation, Translator
@@ -89,16 +89,17 @@ def test_many_small_batches_equal_one_large_one(
     assert texts(translator.translate(LINES, search=search)) == together
 
 
-@pytest.mark.parametrize(
-    ("beam_size", "lines", "least", "most"), [(1, 400, 7, 11), (4, 100, 7, 12), (1, 10, 1, 1), (1, 4000, 14, 26)]
-)
-def test_every_core_gets_its_share_and_no_batch_is_too_large(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam_size: int, lines: int, least: int, most: int
-) -> None:
-    """The first batch is a quarter of all, or as large as may be, the last ones are small; few lines stay together.
+def cut_into(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text has so many pieces, whatever the version of SentencePiece."""
+    monkeypatch.setattr(Vocabulary, "encode", lambda vocabulary, text: [FIRST_TEXT_ID] * count)
 
-    How many there are depends on the pieces of a line, and those on the version of SentencePiece.
-    """
+
+@pytest.mark.parametrize(("beam_size", "lines", "batches"), [(1, 400, 9), (4, 100, 10), (1, 10, 1), (1, 4000, 23)])
+def test_every_core_gets_its_share_and_no_batch_is_too_large(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam_size: int, lines: int, batches: int
+) -> None:
+    """The first batch is a quarter of all, or as large as may be, the last ones are small; few lines stay together."""
+    cut_into(39, monkeypatch)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     positions: list[int] = []
 
@@ -108,8 +109,8 @@ def test_every_core_gets_its_share_and_no_batch_is_too_large(
 
     monkeypatch.setattr(translator_module, "in_batches", shared_out)
     translator.translate(LINES[3:4] * lines, beam_size=beam_size)
-    assert least <= len(positions) <= most
-    assert sum(positions) == lines * beam_size * (len(translator.tokenizer.src.encode(LINES[3])) + 1)
+    assert len(positions) == batches
+    assert sum(positions) == lines * beam_size * 40
     assert positions == sorted(positions, reverse=True)
     assert positions[0] <= min(max(sum(positions) / 4, 1_000), translator_module.MAX_BATCH_TOKENS)
     assert positions[-1] <= 1_000
@@ -501,13 +502,14 @@ def test_a_loaded_model_translates_as_the_one_that_was_saved(
     assert loaded.translate(LINES) == Translator(make_model(30), tokenizer, loaded.decoding).translate(LINES)
 
 
-@pytest.mark.parametrize(("device", "shared"), [("cpu", True), ("cuda", False), ("mps", False)])
+@pytest.mark.parametrize(("device", "shared", "batches"), [("cpu", True, 7), ("cuda", False, 1), ("mps", False, 1)])
 def test_only_a_cpu_is_shared_among_threads(
     model: Transformer,
     tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
     device: str,
     shared: bool,
+    batches: int,
 ) -> None:
     """Several Python threads on MPS end the process; on CUDA they launch more and smaller work."""
     threads: list[threading.Thread] = []
@@ -519,10 +521,11 @@ def test_only_a_cpu_is_shared_among_threads(
     monkeypatch.setattr(ModelSearcher, "search", search)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    cut_into(18, monkeypatch)
     translator = Translator(model, tokenizer)
     translator.searcher.device = torch.device(device)  # pyright: ignore[reportAttributeAccessIssue]
     assert len(translator.translate(["the cat sees the house."] * 400, beam_size=1)) == 400
-    assert len(threads) > 3 if shared else len(threads) == 1
+    assert len(threads) == batches
     assert all(thread is threading.main_thread() for thread in threads) != shared
 
 
