@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,17 @@ from ..system.files import replace_file, sha256_bytes
 from .cleaning import clean
 from .corpus import Corpus, Pair, dev_flags
 
+if TYPE_CHECKING:
+    from .vocabulary_training import VocabularySample
+
 HOLD_OUT_SHARE, HOLD_OUT_PAIRS = 0.05, 1_000
 FEW = 20
 """The scores of fewer different sentences say little about other sentences."""
 
 
-def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Corpus, Corpus]:
+def hold_out(
+    corpus: Corpus, *, seed: int, memo: Path | None = None, sample: "VocabularySample | None" = None
+) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
     Of a corpus of texts alone, no text is on both sides. The same seed always holds out the same pairs of a corpus.
@@ -31,6 +36,7 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
 
     Args:
         memo: A directory where the split is kept, so that the corpus need not be read for it again.
+        sample: Takes what is left for training, if the corpus is read; empty otherwise.
 
     Returns:
         The corpus that is left for training, and the one held out.
@@ -38,7 +44,7 @@ def hold_out(corpus: Corpus, *, seed: int, memo: Path | None = None) -> tuple[Co
     Raises:
         DataError: Each sentence is in it so often that none can be held out.
     """
-    split = _remembered_split(corpus, seed, memo) if memo else _split(corpus, seed)
+    split = _remembered_split(corpus, seed, memo, sample) if memo else _split(corpus, seed, sample)
 
     def identity(name: str) -> str:
         return sha256_bytes(f"{corpus.identity} {seed} {split.threshold} {name}".encode())
@@ -92,12 +98,15 @@ def _side(corpus: Corpus) -> int:
     return 1 if corpus.text_only else 0
 
 
-def _split(corpus: Corpus, seed: int) -> _Split:
+def _split(corpus: Corpus, seed: int, sample: "VocabularySample | None") -> _Split:
     """Ranks the rows by a hash of their sources. One reading: the pairs of the lowest ranks so far are kept aside."""
     salt, side = zlib.crc32(f"{seed}\t".encode()), _side(corpus)
     row_ranks, near, bound = array("I"), dict[int, Pair](), _LAST
     for row, pair in enumerate(corpus.pairs()):
-        text = clean(pair[side])
+        cleaned = clean(pair[0]), clean(pair[1])
+        if sample is not None:
+            sample.add(cleaned)
+        text = cleaned[side]
         rank = zlib.crc32(text.encode(), salt) if text else _LAST  # blank lines stay where they are
         row_ranks.append(rank)
         if rank < bound:
@@ -121,6 +130,8 @@ def _split(corpus: Corpus, seed: int) -> _Split:
     rows = np.flatnonzero(held).tolist()
     chosen_by_size = threshold == _CHOSEN  # then the corpus, which repeats itself, is read once more
     pairs = list(compress(corpus.pairs(), held)) if chosen_by_size else [near[row] for row in rows]
+    if sample is not None:
+        sample.leave_out([(clean(src), clean(tgt)) for src, tgt in pairs])
     return _Split(threshold, rows, list(dict.fromkeys(pairs)) if corpus.repeats else pairs)
 
 
@@ -145,7 +156,7 @@ def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:
     yield from pairs
 
 
-def _remembered_split(corpus: Corpus, seed: int, memo: Path) -> _Split:
+def _remembered_split(corpus: Corpus, seed: int, memo: Path, sample: "VocabularySample | None") -> _Split:
     path = memo / f"held-out-{sha256_bytes(f'{corpus.identity} {seed}'.encode())[:16]}.json"
     try:
         recorded = json.loads(path.read_bytes())
@@ -154,7 +165,7 @@ def _remembered_split(corpus: Corpus, seed: int, memo: Path) -> _Split:
             return _Split(split["threshold"], split["rows"], [(src, tgt) for src, tgt in split["pairs"]])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # absent or damaged: made again
-    split = _split(corpus, seed)
+    split = _split(corpus, seed, sample)
     record = _ascii_json(asdict(split))
     replace_file(path, b'{"sha256": "%s",\n"split": %s}\n' % (sha256_bytes(record).encode(), record))
     return split

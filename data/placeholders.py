@@ -184,16 +184,16 @@ class PlaceholderCount:
     def __init__(self) -> None:
         self._pairs, self._carried = Counter[str](), Counter[str]()
 
-    def add(self, src: str, tgt: str) -> None:
-        """Looks at a pair, cleaned."""
+    def add(self, src: str, tgt: str, times: int = 1) -> None:
+        """Looks at a pair, cleaned; `times` of -1 takes back one that was added."""
         found = list(_find(src))
         if not found:
             return
         there = Counter(placeholders(tgt))
         for kind in {kind for kind, _ in found}:
             wanted = Counter(match[0] for of_kind, match in found if of_kind == kind)
-            self._pairs[kind] += 1
-            self._carried[kind] += all(there[value] == count for value, count in wanted.items())
+            self._pairs[kind] += times
+            self._carried[kind] += times * all(there[value] == count for value, count in wanted.items())
 
     def rule(self) -> PlaceholderRule:
         """What follows from the pairs so far."""

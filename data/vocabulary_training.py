@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -23,8 +23,61 @@ _MAX_SENTENCE_BYTES = 4192
 """SentencePiece leaves longer lines out of the training of a vocabulary; so do we, before it does."""
 
 
+class VocabularySample:
+    """What vocabularies are built from, taken while a corpus is read: sentences, and what becomes of placeholders."""
+
+    def __init__(self, config: TokenizerConfig) -> None:
+        self.config = config
+        names = ["source vocabulary", "target vocabulary"] if config.separate else ["vocabulary"]
+        size = config.max_sentences
+        self._sentences = {name: Reservoir[tuple[Pair, int]](size, seed=size) for name in names}
+        self._count = PlaceholderCount()
+
+    def add(self, pair: Pair) -> None:
+        """Takes the next pair of the corpus, cleaned."""
+        if self.config.placeholders:
+            self._count.add(*pair)
+        reservoirs = list(self._sentences.values())
+        for side, reservoir in enumerate((reservoirs[0], reservoirs[-1])):
+            if pair[side] and len(escape(pair[side]).encode()) <= _MAX_SENTENCE_BYTES:
+                reservoir.add((pair, side))
+
+    def leave_out(self, pairs: Sequence[Pair]) -> None:
+        """Takes back all pairs of the corpus that are like one of these, which have been added as often."""
+        left_out = set(pairs)
+        for reservoir in self._sentences.values():
+            reservoir.kept = [entry for entry in reservoir.kept if entry[0] not in left_out]
+        if self.config.placeholders:
+            for pair in pairs:
+                self._count.add(*pair, times=-1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no sentence has been taken."""
+        return not any(reservoir.kept for reservoir in self._sentences.values())
+
+    def sentences(self) -> tuple[dict[str, list[str]], PlaceholderRule]:
+        """Sentences for each vocabulary as they are in training, and what becomes of placeholders in them."""
+        rule = self._count.rule()
+
+        def masked(pair: Pair, side: int) -> str:
+            source = mask(pair[0], rule.carried)
+            return source.mask(pair[1]) if side else source.text
+
+        sentences = {name: [masked(*entry) for entry in reservoir.kept] for name, reservoir in self._sentences.items()}
+        return sentences, rule
+
+
 def build_tokenizer(pairs: Iterable[Pair], config: TokenizerConfig, *, notes: list[str] | None = None) -> Tokenizer:
-    """Builds the vocabularies of a corpus, which is read once.
+    """Builds the vocabularies of a corpus, which is read once; otherwise as `build_from_sample`."""
+    sample = VocabularySample(config)
+    for src, tgt in pairs:
+        sample.add((clean(src), clean(tgt)))
+    return build_from_sample(sample, notes=notes)
+
+
+def build_from_sample(sample: VocabularySample, *, notes: list[str] | None = None) -> Tokenizer:
+    """Builds the vocabularies of a corpus that has been read.
 
     Args:
         notes: Receives a sentence about anything done otherwise than asked, such as a smaller size.
@@ -33,8 +86,8 @@ def build_tokenizer(pairs: Iterable[Pair], config: TokenizerConfig, *, notes: li
         DataError: No usable text, or more different characters in it than the vocabulary has room for.
         OutOfMemory: SentencePiece needs more memory than there is.
     """
-    samples, rule = _sample(pairs, config)
-    vocabularies = {name: _train(sample, config, name, bool(rule.carried)) for name, sample in samples.items()}
+    config, (sentences, rule) = sample.config, sample.sentences()
+    vocabularies = {name: _train(of, config, name, bool(rule.carried)) for name, of in sentences.items()}
     if rule.pairs and notes is not None:
         notes.append(_said(rule))
     for name, vocabulary in vocabularies.items():
@@ -74,29 +127,6 @@ def _train(sample: list[str], config: TokenizerConfig, name: str, has_placeholde
     if not model:
         raise DataError(f"SentencePiece could not build the {name}: {error.strip() or 'no reason given'}")
     return Vocabulary(model)
-
-
-def _sample(pairs: Iterable[Pair], config: TokenizerConfig) -> tuple[dict[str, list[str]], PlaceholderRule]:
-    """Sentences for each vocabulary as they are in training, and what becomes of placeholders in them."""
-    size = config.max_sentences
-    names = ["source vocabulary", "target vocabulary"] if config.separate else ["vocabulary"]
-    samples = {name: Reservoir[tuple[Pair, int]](size, seed=size) for name in names}
-    reservoirs = list(samples.values())
-    count = PlaceholderCount()
-    for src, tgt in pairs:
-        pair = clean(src), clean(tgt)
-        if config.placeholders:
-            count.add(*pair)
-        for side, reservoir in enumerate((reservoirs[0], reservoirs[-1])):
-            if pair[side] and len(escape(pair[side]).encode()) <= _MAX_SENTENCE_BYTES:
-                reservoir.add((pair, side))
-    rule = count.rule()
-
-    def masked(pair: Pair, side: int) -> str:
-        source = mask(pair[0], rule.carried)
-        return source.mask(pair[1]) if side else source.text
-
-    return {name: [masked(*entry) for entry in reservoir.kept] for name, reservoir in samples.items()}, rule
 
 
 def _options(config: TokenizerConfig, vocab_size: int, has_placeholders: bool) -> dict[str, Any]:

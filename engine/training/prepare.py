@@ -19,7 +19,7 @@ from ...data.facts import sample_rows, swap_remark
 from ...data.formats.format import Languages
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
-from ...data.vocabulary_training import build_tokenizer
+from ...data.vocabulary_training import VocabularySample, build_from_sample, build_tokenizer
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, UsageError
 from ...system.files import remove_tree, sha256_bytes
@@ -78,14 +78,18 @@ def prepare_data(
         UsageError: Settings that contradict each other or what the run already holds.
     """
     check_architecture(settings)
-    train, dev, identity = read_corpora(settings, run.cache, reporter)
+    sample = VocabularySample(settings.tokenizer)
+    train, dev, identity = read_corpora(settings, run.cache, reporter, sample if given_tokenizer is None else None)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
             " Restore the files (moved ones may be named where they are now), or start a new --run (--init-from keeps"
             " what was learned)"
         )
-    tokenizer = _tokenizer(settings, train, run.tokenizer, given_tokenizer, saved, reporter)
+    tokenizer = _known_tokenizer(run.tokenizer, given_tokenizer, saved, reporter)
+    if tokenizer is None:
+        tokenizer = _new_tokenizer(settings, train, sample, reporter)
+        tokenizer.save(run.tokenizer)
     check_vocabulary(settings, tokenizer)
     for remark in dev.remarks:
         reporter.say(remark)
@@ -123,15 +127,17 @@ def _limits(settings: RunConfig) -> Limits:
     return Limits(settings.model.max_seq_len - 1, settings.data.max_length_ratio)
 
 
-def read_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[Corpus, Corpus, str]:
+def read_corpora(
+    settings: RunConfig, cache: Path, reporter: Reporter, sample: VocabularySample | None = None
+) -> tuple[Corpus, Corpus, str]:
     """Training and validation corpus; without a configured validation set a part of the training data is held out.
 
     The validation corpus is in memory. With both comes their identity, which changes whenever any of the text does; the
     checkpoints of a run remember it.
 
-    The training corpus is read here once for its identity and the number of its lines (`data.reading.survey`, which the
-    choice of settings may have done before), and once to hold out. It is then read once for the vocabulary, if one has
-    to be built: the sample must not have what is held out in it. And once for the store, which takes ids.
+    The training corpus is read three times at most: here for its identity and the number of its lines
+    (`data.reading.survey`, which the choice of settings may have done before); then to hold out, which takes the
+    `sample` for the vocabulary, or else for the vocabulary alone; and for the store, which takes ids.
     """
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     for remark in (*train.remarks, *(dev.remarks if dev else ())):
@@ -139,7 +145,8 @@ def read_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
     if dev is None:
         from ...data.holdout import hold_out
 
-        train, dev = hold_out(train, seed=settings.training.seed, memo=cache)
+        alone = not (settings.data.replay or settings.data.replay_src)
+        train, dev = hold_out(train, seed=settings.training.seed, memo=cache, sample=sample if alone else None)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
@@ -150,10 +157,8 @@ def read_corpora(settings: RunConfig, cache: Path, reporter: Reporter) -> tuple[
     return train, dev, sha256_bytes(f"{train.identity} {dev.identity} {_limits(settings)}".encode())
 
 
-def _tokenizer(
-    settings: RunConfig, train: Corpus, directory: Path, given: Path | None, saved: Saved | None, reporter: Reporter
-) -> Tokenizer:
-    """The one that is given, the one that is in the run's directory, or a new one.
+def _known_tokenizer(directory: Path, given: Path | None, saved: Saved | None, reporter: Reporter) -> Tokenizer | None:
+    """The one that is given, or the one that is in the run's directory.
 
     What an earlier start left without a checkpoint gives way to what is given, which may be the same directory. Where
     the one of a run that goes on is lost or damaged, the copy in its checkpoint takes its place.
@@ -175,12 +180,19 @@ def _tokenizer(
         if saved is None:
             reporter.say(f"taking the vocabulary that an earlier start left in {directory}")
         return Tokenizer.load(directory)
+    return None
+
+
+def _new_tokenizer(settings: RunConfig, train: Corpus, sample: VocabularySample, reporter: Reporter) -> Tokenizer:
+    """One of the training corpus, which is read if the sample is empty."""
     reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
     notes: list[str] = []
-    tokenizer = build_tokenizer(train.pairs(), settings.tokenizer, notes=notes)
+    if sample.is_empty:
+        tokenizer = build_tokenizer(train.pairs(), settings.tokenizer, notes=notes)
+    else:
+        tokenizer = build_from_sample(sample, notes=notes)
     for note in notes:
         reporter.say(note)
-    tokenizer.save(directory)
     return tokenizer
 
 

@@ -4,6 +4,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.cleaning import clean
-from tfm.data.config import DataConfig
+from tfm.data.config import DataConfig, TokenizerConfig
 from tfm.data.corpus import Corpus, Pair, open_spec
 from tfm.data.holdout import HOLD_OUT_PAIRS, hold_out
+from tfm.data.vocabulary_training import VocabularySample
 from tfm.system.errors import DataError
 
 BuildCorpus = Callable[[list[Pair]], Corpus]
@@ -178,3 +180,31 @@ def test_what_is_in_a_corpus_several_times_is_held_out_once(tmp_path: Path) -> N
     pairs = list(held_out.pairs())
     assert 1 <= len(pairs) == len(set(pairs)) and not set(pairs) & set(rest.pairs())
     assert len(list(rest.pairs())) == 3 * (100 - len(pairs))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 3)), min_size=2, max_size=300), st.integers(1, 3), st.data()
+)
+def test_what_is_sampled_meanwhile_is_what_is_left(
+    corpus_of: BuildCorpus, numbers: list[tuple[int, int]], times: int, data: st.DataObject
+) -> None:
+    separate = data.draw(st.booleans())
+    targets = ["", "nothing ", "keeps %s", "<b> and  %s"]
+    pairs = [(f"read %s of <b>{number}", targets[target]) for number, target in numbers]
+    corpus = replace(corpus_of(pairs * times), repeats=times > 1)
+    sample, again = (VocabularySample(TokenizerConfig(separate=separate)) for _ in range(2))
+    try:
+        rest, _ = hold_out(corpus, seed=len(pairs), sample=sample)
+    except DataError:  # too few different sentences
+        return
+    for src, tgt in rest.pairs():
+        again.add((clean(src), clean(tgt)))
+    assert sample.sentences() == again.sentences()
+
+
+def test_a_corpus_that_is_not_read_again_gives_no_sample(corpus_of: BuildCorpus, tmp_path: Path) -> None:
+    for is_empty in (False, True):
+        sample = VocabularySample(TokenizerConfig())
+        hold_out(corpus_of([(f"sentence {n}", "") for n in range(40)]), seed=1, memo=tmp_path, sample=sample)
+        assert sample.is_empty == is_empty

@@ -190,9 +190,10 @@ def test_model_knows_no_path(tokenizer: Tokenizer) -> None:
 
 
 def reservoir(lines: list[str], size: int) -> list[str]:
-    empty = [""] * len(lines)
-    samples, _ = vocabulary_training._sample(zip(lines, empty, strict=True), TokenizerConfig(max_sentences=size))
-    return samples["vocabulary"]
+    sample = vocabulary_training.VocabularySample(TokenizerConfig(max_sentences=size))
+    for line in lines:
+        sample.add((line, ""))
+    return sample.sentences()[0]["vocabulary"]
 
 
 def test_sample_is_bounded_even_and_repeatable() -> None:
