@@ -28,7 +28,8 @@ from typing import Any, Literal
 from ...data.config import MAX_VOCABULARY_BYTES
 from ...data.facts import CorpusFacts
 from ...seq2seq.decoding.config import DecodingConfig
-from ...seq2seq.model.config import ModelConfig, unknown
+from ...seq2seq.model.config import Architecture, ModelConfig
+from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.progress import Progress
 from ...system.errors import EnvironmentFault, ModelError, UsageError
 from ...system.files import json_bytes, sha256_bytes, staged_directory, write_file
@@ -71,6 +72,33 @@ COMMANDS: dict[Purpose, str] = {
     "sentence encoder": "tfm embed",
 }
 """The command that puts a model to use."""
+BEST_METRICS: dict[Purpose, set[str]] = {
+    "translator": {"bleu", "chrf", "exact", "loss"},
+    "language model": {"loss"},
+    "sentence encoder": {"retrieval", "loss"},
+}
+"""The scores of a validation."""
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What an architecture is trained to do on pairs, and on text alone; what it can minimise, its usual loss first."""
+
+    of_pairs: Purpose
+    of_text: Purpose | None
+    objectives: tuple[Objective, ...]
+
+
+USES: dict[Architecture, Uses] = {
+    "encoder_decoder": Uses("translator", None, ("next_token",)),
+    "decoder_only": Uses("translator", "language model", ("next_token",)),
+    "encoder_only": Uses("sentence encoder", "sentence encoder", ("contrastive", "masked_lm")),
+}
+
+
+def objective_of(architecture: Architecture, config: TrainingConfig) -> Objective:
+    """What is minimised: what the configuration says, else the architecture's usual loss."""
+    return config.objective or USES[architecture].objectives[0]
 
 
 @dataclass(frozen=True)
@@ -101,15 +129,8 @@ class ModelDescription:
     @property
     def purpose(self) -> Purpose:
         """What the model was trained to do."""
-        match self.model_config().architecture:
-            case "encoder_decoder":
-                return "translator"
-            case "decoder_only":
-                return "translator" if self.src_vocab_size else "language model"
-            case "encoder_only":
-                return "sentence encoder"
-            case other:
-                raise unknown("architecture", other)
+        uses = USES[self.model_config().architecture]
+        return uses.of_pairs if self.src_vocab_size else uses.of_text or uses.of_pairs
 
     def require(self, purpose: Purpose, run: object) -> None:
         """Refuses a model that was trained for something else, with a UsageError that names the command for that."""

@@ -14,7 +14,7 @@ from ...data.facts import CorpusFacts
 from ...data.formats.format import Languages
 from ...data.store import TokenStore
 from ...data.tokenizer import Tokenizer
-from ...seq2seq.model.config import Architecture, ModelConfig, unknown
+from ...seq2seq.model.config import ModelConfig, unknown
 from ...seq2seq.training.batch import Batch, Group, Packer
 from ...seq2seq.training.config import Objective, TrainingConfig
 from ...seq2seq.training.loss import NextTokenLoss
@@ -22,24 +22,12 @@ from ...seq2seq.training.optimizer import Optimizer
 from ...seq2seq.training.progress import Progress
 from ...seq2seq.training.update import Loss, Trainer, seed_torch
 from ...system.errors import UsageError
-from ..runs.checkpoint import FORMAT_VERSION, ModelDescription, Purpose
+from ..runs.checkpoint import BEST_METRICS, FORMAT_VERSION, USES, ModelDescription, Purpose, objective_of
 from ..runs.weights import build_model
 
 if TYPE_CHECKING:
     from ...data.subword_dropout import SubwordDropout
 
-BEST_METRICS: dict[Purpose, set[str]] = {
-    "translator": {"bleu", "chrf", "exact", "loss"},
-    "language model": {"loss"},
-    "sentence encoder": {"retrieval", "loss"},
-}
-"""Scores that a validation of each architecture has."""
-OBJECTIVES: dict[Architecture, tuple[Objective, ...]] = {
-    "encoder_decoder": ("next_token",),
-    "decoder_only": ("next_token",),
-    "encoder_only": ("contrastive", "masked_lm"),
-}
-"""What each architecture can be trained for; the first is what it is trained for if nothing is said."""
 COUNTED: dict[Objective, str] = {"next_token": "tok", "contrastive": "pairs", "masked_lm": "guesses"}
 """What the loss is a mean over."""
 
@@ -50,27 +38,17 @@ def purpose_of(settings: RunConfig) -> Purpose:
     Raises:
         UsageError: The architecture does not suit the data.
     """
-    match settings.model.architecture:
-        case "encoder_decoder":
-            if settings.data.text:
-                raise UsageError("text alone trains a language model: --text needs model.architecture decoder_only")
-            return "translator"
-        case "decoder_only":
-            return "language model" if settings.data.text else "translator"
-        case "encoder_only":
-            if settings.data.text and objective_of("encoder_only", settings.training) == "contrastive":
-                raise UsageError(
-                    "a sentence encoder learns from pairs, and text alone has none: give --src and --tgt, or --data; on"
-                    " text, training.objective masked_lm prepares it"
-                )
-            return "sentence encoder"
-        case other:
-            raise unknown("architecture", other)
-
-
-def objective_of(architecture: Architecture, config: TrainingConfig) -> Objective:
-    """What is minimised: what the configuration says, else what the architecture is for."""
-    return config.objective or OBJECTIVES[architecture][0]
+    architecture, uses = settings.model.architecture, USES[settings.model.architecture]
+    if not settings.data.text:
+        return uses.of_pairs
+    if uses.of_text is None:
+        raise UsageError("text alone trains a language model: --text needs model.architecture decoder_only")
+    if objective_of(architecture, settings.training) == "contrastive":
+        raise UsageError(
+            "a sentence encoder learns from pairs, and text alone has none: give --src and --tgt, or --data; on"
+            " text, training.objective masked_lm prepares it"
+        )
+    return uses.of_text
 
 
 def fixed_parts(settings: RunConfig) -> int | None:
@@ -86,7 +64,7 @@ def check_architecture(settings: RunConfig) -> None:
     architecture, purpose = settings.model.architecture, purpose_of(settings)
     if architecture != "encoder_decoder" and settings.tokenizer.separate:
         raise UsageError(f"a model of {architecture} has one vocabulary; leave tokenizer.separate out")
-    objective, possible = objective_of(architecture, settings.training), OBJECTIVES[architecture]
+    objective, possible = objective_of(architecture, settings.training), USES[architecture].objectives
     if objective not in possible:
         raise UsageError(f"training.objective of {architecture} must be {' or '.join(possible)}, but is {objective}")
     metric, known = settings.training.best_metric, {"loss"} if objective == "masked_lm" else BEST_METRICS[purpose]

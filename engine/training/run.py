@@ -20,11 +20,11 @@ from ...system.errors import DirectoryInUse, UsageError
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
 from ..device import keep_freed_memory, own_device, pick_device, processor_name
-from ..runs.checkpoint import ModelDescription, Saved, read_description
+from ..runs.checkpoint import ModelDescription, Saved, objective_of, read_description
 from ..runs.directory import RunDirectory, check_tokenizer
 from ..runs.log import RunLog
 from ..runs.weights import blank_model, load_moments, load_stored, load_weights, read_weights
-from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts, objective_of
+from .build import COUNTED, StoreBatches, build_trainer, describe_model, fixed_parts
 from .finish import Finishing, Request
 from .plan import Plan
 from .prepare import PreparedData, prepare_data

@@ -19,12 +19,12 @@ from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter
 from ..device import describe_precision
 from ..exportable import why_not_exportable
-from ..runs.checkpoint import COMMANDS, checkpoint_step
+from ..runs.checkpoint import COMMANDS, checkpoint_step, objective_of
 from ..runs.directory import RunDirectory
 from ..runs.verdict import verdict
 from ..runs.weights import count_parameters, model_tensors
 from ..workers.ranks import Ranks, joined, started_by_torchrun
-from .build import learns_both_directions, objective_of, subword_dropout
+from .build import learns_both_directions, subword_dropout
 from .finish import parse_request
 from .fit import fit, prune
 from .run import Run, opened

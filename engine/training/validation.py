@@ -19,9 +19,8 @@ from ...system.errors import Interrupted
 from ...system.reporter import Reporter
 from ..evaluation.loss import force, in_figures, perplexity, set_loss
 from ..evaluation.scores import score
-from ..runs.checkpoint import ModelDescription, Purpose
+from ..runs.checkpoint import ModelDescription, Purpose, objective_of
 from ..translator import Translator
-from .build import objective_of
 
 if TYPE_CHECKING:
     from ...seq2seq.model.decoder_only import DecoderOnly

@@ -8,18 +8,15 @@ import torch
 
 from tfm.configs import RunConfig, load_config, merge, parse_config
 from tfm.data.facts import CorpusFacts
-from tfm.engine.runs.checkpoint import COMMANDS, Purpose
+from tfm.engine.runs.checkpoint import BEST_METRICS, COMMANDS, USES, Purpose, objective_of
 from tfm.engine.runs.weights import build_model
 from tfm.engine.training.build import (
-    BEST_METRICS,
     COUNTED,
-    OBJECTIVES,
     build_loss,
     check_architecture,
     describe_model,
     fixed_parts,
     learns_both_directions,
-    objective_of,
     purpose_of,
 )
 from tfm.seq2seq.model.config import Architecture
@@ -45,8 +42,8 @@ def settings(*trees: dict[str, Any]) -> RunConfig:
 
 def test_every_purpose_architecture_and_objective_is_provided_for() -> None:
     assert set(COMMANDS) == set(BEST_METRICS) == set(get_args(Purpose))
-    assert set(OBJECTIVES) == set(get_args(Architecture))
-    assert {one for possible in OBJECTIVES.values() for one in possible} == set(COUNTED) == set(get_args(Objective))
+    assert set(USES) == set(get_args(Architecture))
+    assert {one for uses in USES.values() for one in uses.objectives} == set(COUNTED) == set(get_args(Objective))
 
 
 def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> None:
