@@ -36,7 +36,7 @@ def hold_out(
 
     Args:
         memo: A directory where the split is kept, so that the corpus need not be read for it again.
-        sample: Takes what is left for training, if the corpus is read; empty otherwise.
+        sample: Takes what is left for training. The corpus is read for that, whatever is kept.
 
     Returns:
         The corpus that is left for training, and the one held out.
@@ -158,17 +158,24 @@ def _without(pairs: Iterator[Pair], rows: list[int]) -> Iterator[Pair]:
 
 def _remembered_split(corpus: Corpus, seed: int, memo: Path, sample: "VocabularySample | None") -> _Split:
     path = memo / f"held-out-{sha256_bytes(f'{corpus.identity} {seed}'.encode())[:16]}.json"
+    if sample is None and (kept := _kept_split(path)) is not None:
+        return kept
+    split = _split(corpus, seed, sample)
+    record = _ascii_json(asdict(split))
+    replace_file(path, b'{"sha256": "%s",\n"split": %s}\n' % (sha256_bytes(record).encode(), record))
+    return split
+
+
+def _kept_split(path: Path) -> _Split | None:
+    """The split in a file; None if it is absent or damaged."""
     try:
         recorded = json.loads(path.read_bytes())
         if sha256_bytes(_ascii_json(recorded["split"])) == recorded["sha256"]:
             split = recorded["split"]
             return _Split(split["threshold"], split["rows"], [(src, tgt) for src, tgt in split["pairs"]])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # absent or damaged: made again
-    split = _split(corpus, seed, sample)
-    record = _ascii_json(asdict(split))
-    replace_file(path, b'{"sha256": "%s",\n"split": %s}\n' % (sha256_bytes(record).encode(), record))
-    return split
+        pass
+    return None
 
 
 def _ascii_json(value: Any) -> bytes:

@@ -43,7 +43,7 @@ def purpose_of(settings: RunConfig) -> Purpose:
         return uses.of_pairs
     if uses.of_text is None:
         raise UsageError("text alone trains a language model: --text needs model.architecture decoder_only")
-    if objective_of(architecture, settings.training) == "contrastive":
+    if "contrastive" in uses.objectives and objective_of(architecture, settings.training) == "contrastive":
         raise UsageError(
             "a sentence encoder learns from pairs, and text alone has none: give --src and --tgt, or --data; on"
             " text, training.objective masked_lm prepares it"

@@ -78,8 +78,9 @@ def prepare_data(
         UsageError: Settings that contradict each other or what the run already holds.
     """
     check_architecture(settings)
-    sample = VocabularySample(settings.tokenizer)
-    train, dev, identity = read_corpora(settings, run.cache, reporter, sample if given_tokenizer is None else None)
+    builds = given_tokenizer is None and not run.tokenizer.exists()
+    sample = VocabularySample(settings.tokenizer) if builds else None
+    train, dev, identity = read_corpora(settings, run.cache, reporter, sample)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
@@ -111,8 +112,8 @@ def prepare_data(
             " its scores will look better than they should"
         )
     if saved is None:
-        sample = (train_store[row] for row in sample_rows(len(train_store)))
-        texts = [(tokenizer.src.decode(src.tolist()), tokenizer.tgt.decode(tgt.tolist())) for src, tgt in sample]
+        rows = (train_store[row] for row in sample_rows(len(train_store)))
+        texts = [(tokenizer.src.decode(src.tolist()), tokenizer.tgt.decode(tgt.tolist())) for src, tgt in rows]
         if (remark := swap_remark(texts, dev_pairs)) is not None:
             reporter.warn(remark)
         for doubt in doubts(train_store, len(dev_pairs), settings.training):
@@ -183,11 +184,13 @@ def _known_tokenizer(directory: Path, given: Path | None, saved: Saved | None, r
     return None
 
 
-def _new_tokenizer(settings: RunConfig, train: Corpus, sample: VocabularySample, reporter: Reporter) -> Tokenizer:
-    """One of the training corpus, which is read if the sample is empty."""
+def _new_tokenizer(
+    settings: RunConfig, train: Corpus, sample: VocabularySample | None, reporter: Reporter
+) -> Tokenizer:
+    """One of the training corpus, which is read if there is no sample of it."""
     reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
     notes: list[str] = []
-    if sample.is_empty:
+    if sample is None or sample.is_empty:
         tokenizer = build_tokenizer(train.pairs(), settings.tokenizer, notes=notes)
     else:
         tokenizer = build_from_sample(sample, notes=notes)

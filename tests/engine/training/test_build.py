@@ -30,6 +30,8 @@ ENCODER: dict[str, Any] = {
     "model": {"architecture": "encoder_only", "num_decoder_layers": 0},
     "training": {"best_metric": "retrieval"},
 }
+DECODER = {"architecture": "decoder_only", "num_encoder_layers": 0}
+TEXT_ALONE: dict[str, Any] = {"data": {"data": [], "text": ["toy"]}}
 MASKED: dict[str, Any] = {"training": {"objective": "masked_lm", "best_metric": "loss"}}
 
 
@@ -51,16 +53,20 @@ def test_an_encoder_only_model_is_a_sentence_encoder_and_learns_from_pairs() -> 
     check_architecture(encoder)
     assert purpose_of(encoder) == "sentence encoder"
     assert objective_of("encoder_only", encoder.training) == "contrastive"
-    text = {"data": {"data": [], "text": ["toy"]}}
     with pytest.raises(UsageError, match="learns from pairs, and text alone has none"):
-        purpose_of(settings(ENCODER, text))
-    assert purpose_of(settings(ENCODER, MASKED, text)) == "sentence encoder"
+        purpose_of(settings(ENCODER, TEXT_ALONE))
+    assert purpose_of(settings(ENCODER, MASKED, TEXT_ALONE)) == "sentence encoder"
 
 
 @pytest.mark.parametrize(
     ("trees", "message"),
     [
         ([{"training": {"objective": "contrastive"}}], "objective of encoder_decoder must be next_token, but is contr"),
+        (
+            [TEXT_ALONE, {"model": DECODER, "training": {"objective": "contrastive"}}],
+            "objective of decoder_only must be next_token, but is contrastive",
+        ),
+        ([TEXT_ALONE], "--text needs model.architecture decoder_only"),
         ([ENCODER, {"training": {"objective": "next_token"}}], "must be contrastive or masked_lm, but is next_token"),
         (
             [ENCODER, {"training": {"best_metric": "bleu"}}],
