@@ -89,9 +89,7 @@ class ModelSearcher:
             check()
             return self._fast(last, position, state)
 
-        state, task = self._fast.encode(src), task_of(batch, self.device)
-        state.candidates = None if task.longest_prefix else search.candidates  # a prefix may have any token
-        return search(step, state, task)
+        return search(step, self._fast.encode(src), task_of(batch, self.device))
 
     def log_probs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """See `Searcher`."""

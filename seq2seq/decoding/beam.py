@@ -65,11 +65,6 @@ class Beam:
         """One for each hypothesis in the beam."""
         return self.size
 
-    @property
-    def candidates(self) -> int | None:
-        """Twice its size, if no token is forbidden: all hypotheses that go on may extend one row."""
-        return None if self.no_repeat_ngram_size else 2 * self.size
-
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """For each sentence its best hypotheses, best score first: `n_best`, or as many as exist; see `Search`."""
         results: list[list[Hypothesis]] = [[] for _ in task.max_lengths]

@@ -75,11 +75,6 @@ class ConstrainedBeam:
         return max(self.beam.size, min(ROWS_OF_A_BANK * banks, self.most_rows))
 
     @property
-    def candidates(self) -> int | None:
-        """A phrase may have any token."""
-        return None
-
-    @property
     def length_penalty(self) -> float:
         """That of the beam, but at most `MOST_PENALTY`."""
         return min(self.beam.length_penalty, MOST_PENALTY)

@@ -48,11 +48,6 @@ class Greedy:
         """One for each sentence."""
         return 1
 
-    @property
-    def candidates(self) -> int | None:
-        """One, if no token is forbidden."""
-        return None if self.no_repeat_ngram_size else 1
-
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """One hypothesis for each sentence; see `Search`."""
 

@@ -52,11 +52,6 @@ class Sample:
         """One for each sample."""
         return self.samples
 
-    @property
-    def candidates(self) -> int | None:
-        """Any token may be drawn."""
-        return None
-
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:
         """For each sentence its samples in the order drawn; see `Search`. The task has to name a key for each."""
         sentences, each = len(task.max_lengths), self.samples

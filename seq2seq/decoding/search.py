@@ -106,11 +106,6 @@ class Search(Protocol):
         ...
 
     @property
-    def candidates(self) -> int | None:
-        """It looks at no more of the likeliest next tokens of a row; None if it may look at any."""
-        ...
-
-    @property
     def length_penalty(self) -> float:
         """Alpha of the scores, see `length_normaliser`."""
         ...

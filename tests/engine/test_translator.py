@@ -268,7 +268,6 @@ class Says:
 
     ids: list[int]
     rows: int = 1
-    candidates: int | None = None
     length_penalty: float = 0.6
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:

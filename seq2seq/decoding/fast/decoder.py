@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ...model.embedding import Embedding as PlainEmbedding
 from ...model.encoder_decoder import Transformer
-from .state import FastState, Past
-from .weights import Embedding, OutputLayer, Rotary, final_norm, head_width
+from .state import Past
+from .weights import Embedding, Rotary, final_norm, head_width, output_layer
 
 if TYPE_CHECKING:
     from ...model.decoder_only import DecoderOnly
@@ -34,7 +34,7 @@ class FastDecoder:
         self._norm = final_norm(model.decoder.norm, config.norm_order)
         device = model.output_layer.weight.device
         forbidden = torch.tensor(sorted(set(forbidden_ids)), dtype=torch.long, device=device)
-        self._output_layer = OutputLayer(model.output_layer, forbidden)
+        self._output_layer = output_layer(model.output_layer, forbidden)
 
     def _past(self, size: int) -> Past:
         return Past(size, self._num_layers, self._heads, self._width, like=self._embedding.tokens)
@@ -47,10 +47,9 @@ class FastDecoder:
         """The newest tokens (R,) with vectors of their positions, (D,) or (R, D), to (R, D)."""
         return torch.add(positions, self._embedding.tokens.index_select(0, last), alpha=self._embedding.scale)
 
-    def _logits(self, y: Tensor, state: FastState) -> Tensor:
-        """The outputs of the last layer (R, D) to logits (R, V), for use until the next step."""
-        y = y if self._norm is None else self._norm(y)
-        return self._output_layer(y, state.room_for_logits, state.candidates)
+    def _logits(self, y: Tensor) -> Tensor:
+        """The outputs of the last layer (R, D) to logits (R, V)."""
+        return self._output_layer(y if self._norm is None else self._norm(y))
 
 
 def attend_to_past(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class FastDecoderOnly(FastDecoder):
             heads = attend_to_past(*past) if prompt is None else prompt.attend(i, *past)
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = feed_forward(y)
-        return self._logits(y, state)
+        return self._logits(y)
 
     def _places(self, prompt: Prompt | None, position: int, rows: int) -> int | Tensor:
         """Where the newest tokens stand, (R,) if they have prompts, which are of unequal lengths."""

@@ -50,4 +50,4 @@ class FastTransformer(FastDecoder):
             y = self_attn.norm.after(self_attn.out.add_to(y, heads))
             y = cross_attn.norm.after(state.memory.attend(i, cross_attn, y))
             y = feed_forward(y)
-        return self._logits(y, state)
+        return self._logits(y)

@@ -89,19 +89,9 @@ class FastState:
 
     def __init__(self, memory: Any, past: Past) -> None:
         self.memory, self.past = memory, past
-        self.candidates: int | None = None
-        """Whoever searches looks at no more of the likeliest tokens of a row; None if at any."""
-        self._logits: dict[torch.dtype, Tensor] = {}
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i continues what row `rows[i]` has generated, sentence j what sentence `sentences[j]` was."""
         if sentences is not None and self.memory is not None:
             self.memory.select(sentences)
         self.past.reorder(rows)
-
-    def room_for_logits(self, rows: int, vocabulary: int, like: Tensor) -> Tensor:
-        """The tensor (R, V) to write logits to, over those of an earlier step; its type is that of `like`."""
-        room = self._logits.get(like.dtype)
-        if room is None or room.numel() < rows * vocabulary:
-            room = self._logits[like.dtype] = like.new_empty(rows * vocabulary)
-        return room[: rows * vocabulary].view(rows, vocabulary)

@@ -5,9 +5,9 @@ model's own.
 """
 
 import math
-import time
+import platform
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -18,14 +18,19 @@ from ...model import embedding, feed_forward, layers
 from ...model.attention import MultiHeadAttention
 from ...model.config import ModelConfig, NormOrder, unknown
 from ...model.rotary import rotations
-from ..search import largest
+
+FEW_ROWS = 4
+"""Fewer are multiplied faster by the BLAS of torch, which is MKL on most processors."""
+_ROWS_AT_ONCE = 16
+"""Rows are filled up to a multiple of this: oneDNN makes a program for each number of rows, in half a millisecond."""
 
 
-class Linear(NamedTuple):
-    """x W + b, W stored as it is multiplied: a single row times it takes half the time."""
+class Linear:
+    """x W + b. The weight (in, out) is stored as it is multiplied: a single row times it takes half the time."""
 
-    weight: Tensor
-    bias: Tensor
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self.weight, self.bias = weight, bias
+        self._is_for_onednn = _is_for_onednn(weight)
 
     @classmethod
     def of(cls, *linears: nn.Linear) -> "Linear":
@@ -33,90 +38,45 @@ class Linear(NamedTuple):
         weight = torch.cat([linear.weight for linear in linears]).t().contiguous()
         return cls(weight, torch.cat([_bias(linear) for linear in linears]))
 
-    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """(N, in) to (N, out), written where `out` says."""
-        return torch.addmm(self.bias, x, self.weight, out=out)
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, in) to (N, out)."""
+        if x.size(0) < FEW_ROWS or not self._is_for_onednn:
+            return torch.addmm(self.bias, x, self.weight)
+        rows = x.size(0)
+        if missing := -rows % _ROWS_AT_ONCE:
+            x = F.pad(x, (0, 0, 0, missing))
+        return torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, "none", [], "")[:rows]
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
         """The residual sum, in place: (N, out) and x (N, in) to (N, out)."""
-        return residual.addmm_(x, self.weight).add_(self.bias)
-
-
-CANDIDATES = 16
-"""So many logits of a row are computed in float32 where the others are in bfloat16."""
-FEW_ROWS, SMALL_VOCABULARY = 16, 2000
-"""With fewer of either, all logits are computed in float32: there is little to save."""
-_TIMED_ROWS, _TIMES = 64, 5
-"""So many rows are multiplied, and so many times, to see whether bfloat16 is faster: a few hundredths of a second."""
-_HOPELESS = 4
-"""Where it took this many times as long as float32, it is not timed once more."""
-
-
-class OutputLayer:
-    """The logits of all tokens, by far the largest product of a step.
-
-    Args:
-        linear: Of the model.
-        forbidden: (n,) ids of tokens that must not be generated; their logits are -inf.
-    """
-
-    def __init__(self, linear: nn.Linear, forbidden: Tensor) -> None:
-        self._linear = Linear.of(linear)
-        self._linear = self._linear._replace(bias=self._linear.bias.index_fill(0, forbidden, float("-inf")))
-        self._rows = linear.weight.detach()  # (V, D), the model's own
-
-    def __call__(self, y: Tensor, room: Callable[[int, int, Tensor], Tensor], candidates: int | None) -> Tensor:
-        """(R, D) to (R, V).
-
-        Args:
-            room: Says where they are written, for rows, columns and a tensor of the same type.
-            candidates: Only so many of the likeliest tokens of a row are looked at; None if any may be. Where bfloat16
-                is faster, `CANDIDATES` of them are exact, and in the others the rounding moves the sum of the softmax
-                by a thousandth.
-        """
-        logits = room(y.size(0), len(self._rows), y)
-        if candidates is None or candidates > CANDIDATES or y.size(0) < FEW_ROWS or not self._may_round:
-            return self._linear(y, out=logits)
-        rounded = torch.mm(y.bfloat16(), self._half, out=room(y.size(0), len(self._rows), self._half))
-        logits.copy_(rounded).add_(self._linear.bias)
-        likeliest = largest(logits, CANDIDATES)[1]  # (R, n)
-        weights = self._rows.index_select(0, likeliest.flatten()).view(*likeliest.shape, -1)  # (R, n, D)
-        return logits.scatter_(1, likeliest, (weights * y[:, None]).sum(dim=2) + self._linear.bias[likeliest])
+        if x.size(0) < FEW_ROWS or not self._is_for_onednn:
+            return residual.addmm_(x, self.weight).add_(self.bias)
+        return residual.add_(self(x))
 
     @cached_property
-    def _half(self) -> Tensor:
-        return self._linear.weight.bfloat16()  # (D, V)
-
-    @cached_property
-    def _may_round(self) -> bool:
-        width, tokens = self._linear.weight.shape
-        is_single = self._linear.weight.device.type == "cpu" and self._linear.weight.dtype == torch.float32
-        return is_single and tokens >= SMALL_VOCABULARY and rounding_pays(width, tokens)
+    def _packed(self) -> Tensor:
+        """The weight in the order in which oneDNN reads it."""
+        return torch.ops.mkldnn._reorder_linear_weight(self.weight.t().contiguous(), 64)
 
 
-@cache
-def rounding_pays(width: int, tokens: int) -> bool:
-    """Whether this processor multiplies by a (width, tokens) matrix in half the time in bfloat16.
+def _is_for_onednn(weight: Tensor) -> bool:
+    """Whether oneDNN, which torch brings along, multiplies by this matrix.
 
-    No instruction set tells it. It is timed once in a process.
+    On processors of AMD it takes half the time of MKL, the usual library of torch. Both are exact in the same sense.
     """
-    x, matrix = torch.ones(_TIMED_ROWS, width), torch.ones(width, tokens)
-    whole = _seconds(lambda: x @ matrix, math.inf)
-    x, matrix = x.bfloat16(), matrix.bfloat16()
-    return 2 * _seconds(lambda: x @ matrix, _HOPELESS * whole) < whole
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()
+        and platform.machine() in ("x86_64", "AMD64")
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
 
 
-def _seconds(call: Callable[[], object], enough: float) -> float:
-    """Of the shortest of some calls; no further one is made after one that takes `enough` seconds."""
-    shortest = math.inf
-    for _ in range(_TIMES):
-        start = time.perf_counter()
-        call()
-        passed = time.perf_counter() - start
-        shortest = min(shortest, passed)
-        if passed > enough:
-            break
-    return shortest
+def output_layer(linear: nn.Linear, forbidden: Tensor) -> Linear:
+    """The logits of all tokens, by far the largest product of a step; -inf for `forbidden`, (n,) ids."""
+    whole = Linear.of(linear)
+    return Linear(whole.weight, whole.bias.index_fill(0, forbidden, float("-inf")))
 
 
 def _bias(linear: nn.Linear) -> Tensor:
@@ -219,11 +179,10 @@ def head_width(config: ModelConfig) -> int:
 
 
 class SelfAttention(NamedTuple):
-    """Weights (3, D, H * d) and biases (3, 1, H * d) of keys, values and queries, in this order."""
+    """The projection to keys, values and queries, in this order, each H * d wide; and that of what was attended to."""
 
     norm: Norm
-    weight: Tensor
-    bias: Tensor
+    projection: Linear
     out: Linear
 
     @classmethod
@@ -233,8 +192,10 @@ class SelfAttention(NamedTuple):
         k, v, q = Linear.of(attn.k_proj), Linear.of(attn.v_proj), _scaled_queries(attn)
         return cls(
             Norm.of(residual.norm, config.norm_order),
-            torch.stack([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)]),
-            torch.stack([_heads_widened(linear.bias[None], heads, width) for linear in (k, v, q)]),
+            Linear(
+                torch.cat([_heads_widened(linear.weight, heads, width) for linear in (k, v, q)], dim=1),
+                torch.cat([_heads_widened(linear.bias, heads, width) for linear in (k, v, q)]),
+            ),
             Linear(_heads_widened(attn.out_proj.weight, heads, width).t().contiguous(), _bias(attn.out_proj)),
         )
 
@@ -243,7 +204,9 @@ class SelfAttention(NamedTuple):
 
         Keys and queries are turned, if positions are rotary: `turns` is (N or 1, 1, d/2).
         """
-        projected = torch.baddbmm(self.bias, x.expand(3, -1, -1), self.weight, out=out)
+        projected = self.projection(x).unflatten(1, (3, -1)).transpose(0, 1)
+        if out is not None:
+            projected = out.copy_(projected)
         if turns is not None:
             pairs = projected[::2].unflatten(2, (-1, turns.size(-1), 2))  # (2, N, H, d/2, 2)
             torch.view_as_complex(pairs).mul_(turns)

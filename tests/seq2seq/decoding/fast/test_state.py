@@ -85,13 +85,3 @@ def test_the_memory_is_touched_only_when_sentences_are_named() -> None:
     assert memory.sentences is before
     state.reorder(torch.tensor([2, 0]), torch.tensor([3, 1]))
     assert memory.sentences.tolist() == [3, 1]
-
-
-def test_logits_are_written_over_those_of_an_earlier_step_and_never_past_their_end() -> None:
-    like = torch.empty(0, dtype=torch.float64)
-    state = FastState(Sentences(), Past(4, LAYERS, HEADS, WIDTH, like=like))
-    first, fewer = state.room_for_logits(4, 7, like), state.room_for_logits(3, 7, like)
-    assert (first.shape, fewer.shape, first.dtype) == ((4, 7), (3, 7), torch.float64)
-    assert fewer.data_ptr() == first.data_ptr()
-    more = state.room_for_logits(8, 7, like)
-    assert more.shape == (8, 7)

@@ -6,29 +6,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.seq2seq.decoding.beam import Beam
-from tfm.seq2seq.decoding.fast import FastTransformer, arrange, weights
+from tfm.seq2seq.decoding.fast import FastTransformer, weights
 from tfm.seq2seq.decoding.fast.weights import (
-    CANDIDATES,
     FEW_ROWS,
-    SMALL_VOCABULARY,
     Embedding,
     FeedForward,
     Linear,
     Norm,
-    OutputLayer,
     final_norm,
+    output_layer,
 )
-from tfm.seq2seq.decoding.greedy import Greedy
-from tfm.seq2seq.decoding.sampling import Sample
-from tfm.seq2seq.decoding.search import Search, Task
 from tfm.seq2seq.model import ModelConfig, Transformer
 from tfm.seq2seq.model.config import Activation, NormOrder, Positions
-from tfm.seq2seq.model.decoder_only import DecoderOnly
 from tfm.seq2seq.model.layers import EncoderLayer
 
 D = 12
-SEARCHES: list[Search] = [Greedy(), Beam(5), Beam(12), Beam(3, no_repeat_ngram_size=2), Sample(seed=3)]
 
 
 def build(**choices: Any) -> Transformer:
@@ -57,87 +49,62 @@ def test_projections_of_one_input_are_one_product(bias: bool) -> None:
     torch.testing.assert_close(linear.add_to(residual.clone(), x), residual + expected, atol=1e-6, rtol=0)
 
 
-def room(rows: int, columns: int, like: Tensor) -> Tensor:
-    return like.new_empty(rows, columns)
-
-
-@pytest.fixture
-def rounding_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor that multiplies bfloat16 faster."""
-    monkeypatch.setattr(weights, "rounding_pays", lambda width, tokens: True)
+def by_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where torch has no oneDNN."""
+    monkeypatch.setattr(weights, "_is_for_onednn", lambda weight: False)
 
 
 @torch.no_grad()
-@pytest.mark.usefixtures("rounding_pays")
+@pytest.mark.parametrize("rows", [1, FEW_ROWS - 1, FEW_ROWS, 16, 17, 100])
+@pytest.mark.parametrize("sizes", [(1, 1), (12, 5), (64, 1000)])
+def test_both_libraries_compute_the_same(rows: int, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x, residual = nn.Linear(*sizes), torch.randn(rows, sizes[0]), torch.randn(rows, sizes[1])
+    found = [Linear.of(module)]
+    by_blas(monkeypatch)
+    found.append(Linear.of(module))
+    for linear in found:
+        torch.testing.assert_close(linear(x), module(x), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(linear.add_to(residual.clone(), x), residual + module(x), atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_onednn_multiplies_many_rows_in_float32_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not weights._is_for_onednn(torch.empty(1)):
+        pytest.skip("torch has no oneDNN for this processor")
+    multiplied: list[int] = []
+    packed = Linear._packed.func
+
+    def noted(linear: Linear) -> Tensor:
+        multiplied.append(linear.weight.size(0))
+        return packed(linear)
+
+    monkeypatch.setattr(Linear, "_packed", property(noted))
+    for type_, rows, is_onednn in ((torch.float32, 4, True), (torch.float32, 3, False), (torch.float64, 4, False)):
+        Linear.of(nn.Linear(D, 5).to(type_))(torch.randn(rows, D, dtype=type_))
+        assert multiplied == [D] * is_onednn
+        multiplied.clear()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, FEW_ROWS])
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_likeliest_logits_are_those_in_float32(bias: bool) -> None:
-    linear, y, forbidden = nn.Linear(D, SMALL_VOCABULARY, bias=bias), torch.randn(FEW_ROWS, D), torch.tensor([0, 7])
-    nn.init.normal_(linear.weight)
-    layer = OutputLayer(linear, forbidden)
-    exact = linear(y).index_fill(1, forbidden, float("-inf"))
-    expected, found = layer(y, room, None), layer(y, room, 10)
-    torch.testing.assert_close(expected, exact, atol=1e-5, rtol=1e-5)
-    best = expected.topk(10).indices
-    assert found.topk(10).indices.equal(best)
-    torch.testing.assert_close(found.gather(1, best), expected.gather(1, best), atol=1e-5, rtol=1e-5)
-    assert not found.equal(expected)  # the others are rounded
-    torch.testing.assert_close(found, expected, atol=0.1, rtol=0)
-    torch.testing.assert_close(found.logsumexp(dim=1), expected.logsumexp(dim=1), atol=5e-3, rtol=0)
-    for rows, candidates in ((FEW_ROWS - 1, 10), (FEW_ROWS, CANDIDATES + 1)):
-        assert layer(y[:rows], room, candidates).equal(layer(y[:rows], room, None))
-
-
-@pytest.mark.parametrize(
-    ("half", "tokens", "dtype", "pays"),
-    [
-        (0.4, SMALL_VOCABULARY, torch.float32, True),
-        (0.6, SMALL_VOCABULARY, torch.float32, False),
-        (0.4, SMALL_VOCABULARY - 1, torch.float32, False),
-        (0.4, SMALL_VOCABULARY, torch.float64, False),
-    ],
-)
-def test_rounding_pays_where_it_takes_half_the_time(
-    half: float, tokens: int, dtype: torch.dtype, pays: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = iter([1.0, half])
-    monkeypatch.setattr(weights, "_seconds", lambda call, enough: next(times))
-    monkeypatch.setattr(weights, "rounding_pays", weights.rounding_pays.__wrapped__)  # not one that is remembered
-    assert OutputLayer(nn.Linear(D, tokens).to(dtype), torch.tensor([0]))._may_round == pays
-
-
-def test_what_is_hopeless_is_timed_once() -> None:
-    calls: list[None] = []
-    assert weights._seconds(lambda: calls.append(None), -1) > 0
-    assert weights._seconds(lambda: calls.append(None), 9) < 9
-    assert len(calls) == 1 + weights._TIMES
+def test_forbidden_tokens_have_no_probability(rows: int, bias: bool) -> None:
+    linear, y, forbidden = nn.Linear(D, 17, bias=bias), torch.randn(rows, D), torch.tensor([0, 7])
+    expected = linear(y).index_fill(1, forbidden, float("-inf"))
+    torch.testing.assert_close(output_layer(linear, forbidden)(y), expected, atol=1e-6, rtol=0)
 
 
 @torch.no_grad()
-@pytest.mark.usefixtures("rounding_pays")
-@pytest.mark.parametrize("search", SEARCHES, ids=str)
-@pytest.mark.parametrize("architecture", ["encoder_decoder", "decoder_only"])
-def test_no_search_finds_anything_else_for_the_rounding(architecture: str, search: Search) -> None:
-    """Each is told only where it looks at the likeliest tokens alone."""
-    torch.manual_seed(2)
-    layers = {"num_encoder_layers": int(architecture == "encoder_decoder"), "num_decoder_layers": 1}
-    config = ModelConfig(d_model=D, d_ff=20, num_heads=2, max_seq_len=9, architecture=architecture, **layers)  # pyright: ignore[reportArgumentType]
-    if architecture == "encoder_decoder":
-        model: Any = Transformer(
-            config, src_vocab_size=SMALL_VOCABULARY, tgt_vocab_size=SMALL_VOCABULARY, shared_vocab=True
-        )
-    else:
-        model = DecoderOnly(config, vocab_size=SMALL_VOCABULARY)
-    for parameter in model.eval().parameters():
-        nn.init.normal_(parameter, std=0.4)
-    fast = arrange(model, [0, 2])
-    src = torch.randint(4, SMALL_VOCABULARY, (24, 5))
-    task = Task([4] * 24, 2, 3, keys=[str(number) for number in range(24)])
-    found: list[Any] = []
-    for candidates in (None, search.candidates):
+@pytest.mark.parametrize("positions", get_args(Positions))
+def test_a_model_is_the_same_by_either_library(positions: Positions, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, src, last = build(positions=positions), torch.randint(4, 17, (6, 5)), torch.full((6,), 2)
+    found: list[Tensor] = []
+    for _ in range(2):
+        fast = FastTransformer(model)
         state = fast.encode(src)
-        state.candidates = candidates
-        found.append([[one.ids for one in each] for each in search(fast, state, task)])
-    assert found[0] == found[1]
+        found.append(torch.stack([fast(last, position, state).clone() for position in range(3)]))
+        by_blas(monkeypatch)
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
