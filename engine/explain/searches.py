@@ -8,17 +8,7 @@ from torch import Tensor
 
 from ...seq2seq.decoding.beam import Beam, likeliest_extensions
 from ...seq2seq.decoding.greedy import Greedy
-from ...seq2seq.decoding.search import (
-    IMPOSSIBLE,
-    Hypothesis,
-    Search,
-    SearchState,
-    Task,
-    forbid_repeats,
-    force_eos,
-    force_prefixes,
-    log_softmax,
-)
+from ...seq2seq.decoding.search import IMPOSSIBLE, Hypothesis, Search, SearchState, Task, log_softmax, restrict
 
 _IMPOSSIBLE_ROW = -1
 """Stands for an extension that does not exist."""
@@ -78,17 +68,9 @@ class WatchedStep:
         state.moved = None
         state.ids = torch.cat([state.ids, last[:, None]], dim=1)
         logits = self._predict(state.ids)
-        self._log_probs = self._possible(log_softmax(logits.clone()), position, state.ids)
+        log_probs = log_softmax(logits.clone())
+        self._log_probs = restrict(log_probs, state.ids, self._task, [0], self._no_repeat_ngram_size)
         return logits
-
-    def _possible(self, log_probs: Tensor, position: int, ids: Tensor) -> Tensor:
-        """Log-probabilities (R, V) as the search changes them: by a given beginning, repetitions and its limit."""
-        if position < self._task.longest_prefix:
-            log_probs = force_prefixes(log_probs, position, [0], self._task.prefixes)
-        if self._no_repeat_ngram_size:
-            log_probs = forbid_repeats(log_probs, ids, self._no_repeat_ngram_size, self._task, [0])
-        at_limit = torch.full((log_probs.size(0),), position + 1 >= self._task.first_limit, device=log_probs.device)
-        return force_eos(log_probs, at_limit, self._task.eos_id)
 
     def _note_kept(self, rows: list[tuple[int, int]], position: int) -> None:
         """Writes down the extensions of the last step, now that it is known from which ones the search goes on.

@@ -16,12 +16,10 @@ from .search import (
     Step,
     Task,
     finished,
-    forbid_repeats,
-    force_eos,
-    force_prefixes,
     largest,
     length_normaliser,
     log_softmax,
+    restrict,
 )
 
 
@@ -71,7 +69,7 @@ class Beam:
         rows, ended = _Rows.first(task), EndedHypotheses(self, task)
         while rows.sentences:
             log_probs = log_softmax(step(rows.ids[:, -1], rows.length, state))  # (A * K, V)
-            log_probs = rows.allowed(log_probs, task, self.no_repeat_ngram_size)
+            log_probs = restrict(log_probs, rows.ids, task, rows.sentences, self.no_repeat_ngram_size)
             found = likeliest_extensions(rows.log_prob, log_probs, 2 * self.size, filler=task.bos_id)
             found, done = self._without_ended(found, rows, ended, task)
             going_on = None
@@ -143,17 +141,6 @@ class _Rows:
     def length(self) -> int:
         """Tokens so far, without bos: the position of the next one."""
         return self.ids.size(1) - 1
-
-    def allowed(self, log_probs: Tensor, task: Task, no_repeat_ngram_size: int) -> Tensor:
-        """Log-probabilities (A * K, V) of next tokens, -inf where they must not come; may overwrite its argument."""
-        if self.length < task.longest_prefix:
-            log_probs = force_prefixes(log_probs, self.length, self.sentences, task.prefixes)
-        if no_repeat_ngram_size:
-            log_probs = forbid_repeats(log_probs, self.ids, no_repeat_ngram_size, task, self.sentences)
-        if self.length + 1 >= task.first_limit:
-            at_limit = (self.limits <= self.length + 1).repeat_interleave(self.log_prob.size(1))
-            log_probs = force_eos(log_probs, at_limit, task.eos_id)
-        return log_probs
 
     def select(self, sentences: Tensor) -> None:
         """Goes on with some sentences only; `ids` follow when they are extended."""

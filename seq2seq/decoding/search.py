@@ -217,6 +217,27 @@ def forbid_repeats(log_probs: Tensor, ids: Tensor, size: int, task: Task, senten
     return log_probs
 
 
+def restrict(log_probs: Tensor, ids: Tensor, task: Task, sentences: Sequence[int], no_repeat_ngram_size: int) -> Tensor:
+    """Leaves only the tokens that may follow: by given prefixes, repetitions and the limits of the outputs.
+
+    Args:
+        log_probs: (R, V), of the next tokens, equally many rows for each sentence; may be overwritten.
+        ids: (R, T), the outputs so far, bos first.
+        sentences: The sentences of the rows, in order.
+        no_repeat_ngram_size: See `forbid_repeats`; 0 for no such limit.
+    """
+    position = ids.size(1) - 1
+    if position < task.longest_prefix:
+        log_probs = force_prefixes(log_probs, position, sentences, task.prefixes)
+    if no_repeat_ngram_size:
+        log_probs = forbid_repeats(log_probs, ids, no_repeat_ngram_size, task, sentences)
+    if position + 1 >= task.first_limit:
+        at_limit = torch.tensor([position + 1 >= task.max_lengths[i] for i in sentences], device=log_probs.device)
+        at_limit = at_limit.repeat_interleave(log_probs.size(0) // len(sentences))
+        log_probs = force_eos(log_probs, at_limit, task.eos_id)
+    return log_probs
+
+
 def _leave_only(log_probs: Tensor, rows: Tensor, token: int | Tensor) -> Tensor:
     """Makes all tokens but one impossible in some rows (R,); the one is the same for all, or (R, 1)."""
     forbidden = rows[:, None] & (torch.arange(log_probs.size(1), device=log_probs.device) != token)
