@@ -92,25 +92,12 @@ class Translator(FromRun):
         return self.searcher.device
 
     @classmethod
-    def load(
-        cls,
-        run: str | Path,
-        *,
-        checkpoint: str = "best",
-        device: str = "auto",
-        warn: Callable[[str], None] = say_nothing,
-    ) -> Self:
-        """Loads a run, or what `tfm export` made of one for CTranslate2, which then searches; see `FromRun.load`.
-
-        Raises:
-            EnvironmentFault: It is an export, and CTranslate2 is missing or cannot use it on this machine.
-            ModelError, UsageError: As of `FromRun.load`.
-        """
+    def _load(cls, run: str | Path, checkpoint: str, device: str, warn: Callable[[str], None]) -> Self:
         directory = RunDirectory(run)
         if directory.is_export:
             found = cls._of_export(directory, checkpoint, device, warn)
         else:
-            found = super().load(run, checkpoint=checkpoint, device=device, warn=warn)
+            found = super()._load(run, checkpoint, device, warn)
         if found.checkpoint is not None and directory.calibration.exists():
             from .projection import read_calibration  # most runs have none
 

@@ -45,6 +45,8 @@ class FromRun:
     ) -> Self:
         """Loads a run directory, for example `runs/toy`.
 
+        A `Translator` may also load what `tfm export` made of one for CTranslate2, which then searches.
+
         Args:
             checkpoint: `best`, `last` or a step.
             device: `auto`, `cpu`, `cuda` or `mps`.
@@ -53,7 +55,12 @@ class FromRun:
         Raises:
             ModelError: No sound checkpoint, or a tokenizer that is not the model's.
             UsageError: The model was trained for another purpose.
+            EnvironmentFault: It is an export, and CTranslate2 is missing or cannot use it on this machine.
         """
+        return cls._load(run, checkpoint, device, warn)
+
+    @classmethod
+    def _load(cls, run: str | Path, checkpoint: str, device: str, warn: Callable[[str], None]) -> Self:
         loaded = load_run(run, cls.purpose, checkpoint=checkpoint, device=device, warn=warn)
         found = cls.of(loaded, warn)
         found.checkpoint = loaded.checkpoint
