@@ -8,12 +8,11 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .errors import ModelError
 
@@ -28,20 +27,14 @@ def read_plain(path: Path, max_bytes: int, *, follow: bool = False) -> bytes:
 
     ModelError if it is missing, a link, a pipe, a device or a directory, or larger.
     """
-    with _opened(path, _FLAGS if follow else _FLAGS | _NO_LINK) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > max_bytes:
-            raise ModelError(f"{path} is larger than such a file can be ({max_bytes:,} bytes)")
-        return file.read(size)  # not `max_bytes`: so much memory would be taken at once
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[IO[bytes]]:
     try:
-        with open(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        with open(os.open(path, _FLAGS if follow else _FLAGS | _NO_LINK), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise ModelError(f"{path} is not a plain file; a run holds plain files alone")
-            yield file
+            if found.st_size > max_bytes:
+                raise ModelError(f"{path} is larger than such a file can be ({max_bytes:,} bytes)")
+            return file.read(found.st_size)  # not `max_bytes`: so much memory would be taken at once
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise ModelError(f"{path} is a symbolic link; a run holds plain files alone") from error

@@ -144,15 +144,15 @@ GUARDS = [
     Guard(
         "nothing but plain files is read",
         "system/untrusted.py",
-        "            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):",
+        "            if not stat.S_ISREG(found.st_mode):",
         "            if False:",
         f"{UNTRUSTED}::test_what_is_no_plain_file_is_refused_at_once",
     ),
     Guard(
         "the size of a file is looked at before its content",
         "system/untrusted.py",
-        "        if size > max_bytes:",
-        "        if False:",
+        "            if found.st_size > max_bytes:",
+        "            if False:",
         f"{UNTRUSTED}::test_size_is_looked_at_before_content",
     ),
     Guard(
