@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ...seq2seq.training.update import Trainer, UpdateFigures, diverged
+from ...seq2seq.training.update import Trainer, diverged
 from ...system.errors import DiskFull, EnvironmentFault, Interrupted, InterruptedAtOnce
 from ...system.files import free_space
 from ..runs.checkpoint import RunState, read_state
@@ -40,11 +40,11 @@ def fit(run: Run, *, validate_first: bool = False) -> None:
         rate = plan.learning_rate(progress.step + 1)
         run.ranks.send_rate(rate)
         divided = progress.divided
-        figures = run.trainer.update(rate)
+        grad_norm = run.trainer.update(rate)
         if progress.divided and not divided:
             _warn_of_pieces(run)
         _follow_directory(run)
-        _log(run, figures)
+        _log(run, rate, grad_norm)
         with _saving(run):
             plan.after_update(progress.step, lambda: score(run))
         run.log.after_update(progress, plan.max_steps, plan.phase(progress.step))
@@ -64,11 +64,11 @@ def _warn_of_pieces(run: Run) -> None:
     )
 
 
-def _log(run: Run, figures: UpdateFigures) -> None:
+def _log(run: Run, rate: float, grad_norm: float | None) -> None:
     progress = run.progress
     if progress.step % run.config.log_every == 0:
         record = {"step": progress.step, "kind": "train", "epoch": progress.epoch, "loss": progress.mean_loss or 0.0}
-        run.log.record(record | figures._asdict() | {"tokens": progress.tokens}, progress)
+        run.log.record(record | {"lr": rate, "grad_norm": grad_norm, "tokens": progress.tokens}, progress)
         progress.loss_sum, progress.loss_tokens = 0.0, 0
 
 

@@ -80,13 +80,6 @@ class GradientBuffer:
         return Totals(loss_sum, int(num_tokens), int(divided), norm)
 
 
-class UpdateFigures(NamedTuple):
-    """What one update says of itself: its learning rate, and its gradient's norm before clipping, if that is finite."""
-
-    lr: float
-    grad_norm: float | None
-
-
 @dataclass
 class Trainer:
     """Makes updates.
@@ -119,11 +112,14 @@ class Trainer:
         self.gradients = GradientBuffer(self.model)
         self.micro_batches = MicroBatches(self.provider, self.config.grad_accum_steps, self.parts, self.group)
 
-    def update(self, rate: float) -> UpdateFigures:
+    def update(self, rate: float) -> float | None:
         """Makes one update: gradients of one or more batches, added, normalised by their tokens, clipped, applied.
 
         Args:
             rate: The learning rate, a function of the step and of the length of the run; see `schedule`.
+
+        Returns:
+            The norm of the gradient before clipping, if it is finite.
 
         Raises:
             TrainingDiverged: Several updates in a row had no finite gradient.
@@ -148,7 +144,7 @@ class Trainer:
                 self.average.update(self.progress.step + 1)
         self.progress.count_update(totals.loss_sum, totals.num_tokens)
         self.progress.divided += totals.divided
-        return UpdateFigures(rate, totals.grad_norm if math.isfinite(totals.grad_norm) else None)
+        return totals.grad_norm if math.isfinite(totals.grad_norm) else None
 
     def backward(self, batch: Batch) -> tuple[Tensor, int]:
         """Adds the gradients of a micro-batch to the buffer. Returns its summed loss, and the tokens in the sum."""

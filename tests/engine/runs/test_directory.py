@@ -10,7 +10,7 @@ import pytest
 from helpers.tiny_run import Recorder, TrainTiny
 
 from tfm.engine.runs.directory import RunDirectory
-from tfm.seq2seq.training.update import Trainer, UpdateFigures
+from tfm.seq2seq.training.update import Trainer
 from tfm.system.errors import EnvironmentFault
 from tfm.system.files import sha256_file
 
@@ -35,7 +35,7 @@ class Deed(Recorder):
         self._do, self._beginning = do, f"step {at}: validation" if in_validation else "-"
         update = Trainer.update
 
-        def watched(trainer: Trainer, learning_rate: float) -> UpdateFigures:
+        def watched(trainer: Trainer, learning_rate: float) -> float | None:
             figures = update(trainer, learning_rate)
             if trainer.progress.step == at and not in_validation:
                 do()

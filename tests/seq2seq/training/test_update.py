@@ -125,7 +125,7 @@ def test_bad_gradients_are_skipped_and_then_end_the_run() -> None:
         return loss * (torch.nan if bad else 1), num_tokens
 
     training.loss = poisoned_loss
-    norms = [training.update(0.001).grad_norm for _ in range(6)]
+    norms = [training.update(0.001) for _ in range(6)]
     assert [number for number, norm in enumerate(norms) if norm is None] == [3, 4]
     with pytest.raises(TrainingDiverged, match="diverged at step 9"):
         make_updates(training)
