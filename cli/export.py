@@ -183,13 +183,14 @@ def _to_argos(chosen: _Export, languages: tuple[str, str], quantization: str) ->
 
 def _compare(chosen: _Export, checkpoint: Path, model: Path, exact: bool) -> None:
     """Translates with the run and with a directory of CTranslate2, and says how far they agree."""
-    from ..engine.export.parity import ENOUGH, compare, load_export, searches, table
+    from ..engine.export.parity import ENOUGH, compare, searches, table
+    from ..engine.exported_searcher import load_ctranslate2
     from ..engine.runs.checkpoint import checkpoint_step
     from ..engine.translator import Translator
 
     console = chosen.console
     try:
-        export = load_export(model)
+        export = load_ctranslate2(model, device="cpu")
     except (RuntimeError, ValueError) as error:
         console.say(f"not compared with the run: CTranslate2 cannot compute with it on this machine ({error})")
         return

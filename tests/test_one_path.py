@@ -18,7 +18,8 @@ from helpers.tiny_run import TINY, Recorder
 from tfm.configs import merge, parse_config
 from tfm.engine import Translator
 from tfm.engine.evaluation.test_set import evaluate_set
-from tfm.engine.export.parity import compare, load_export
+from tfm.engine.export.parity import compare
+from tfm.engine.exported_searcher import load_ctranslate2
 from tfm.engine.training.train import train
 from tfm.seq2seq.decoding.config import CHUNK_TEXTS
 from tfm.system.interrupts import Interrupts
@@ -180,7 +181,7 @@ def test_the_export_is_compared_with_what_the_user_gets(trained: Path, forked: T
     if done.returncode:
         pytest.skip(done.stderr.decode().splitlines()[-1])
     pairs = list(zip(lines(trained / "dev_src"), lines(trained / "dev_tgt"), strict=True))
-    greedy = compare(translator, load_export(trained / "export"), pairs)[0]
+    greedy = compare(translator, load_ctranslate2(trained / "export", device="cpu"), pairs)[0]
     assert greedy.bleu == validated(trained)["bleu"]
 
 

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from ...data.cleaning import clean
@@ -30,7 +29,7 @@ from ...seq2seq.decoding.beam import Beam
 from ...seq2seq.decoding.greedy import Greedy
 from ...seq2seq.decoding.search import length_normaliser
 from ..evaluation.scores import score
-from ..exported_searcher import NO_PENALTY, load_ctranslate2
+from ..exported_searcher import NO_PENALTY
 from ..translator import Translation, Translator
 
 ENOUGH = 0.995
@@ -104,15 +103,6 @@ def searches(beam_size: int, alpha: float) -> list[Way]:
     return found
 
 
-def load_export(directory: Path) -> Any:
-    """The `ctranslate2.Translator` of a directory, on the CPU.
-
-    Raises:
-        ValueError, RuntimeError: CTranslate2 cannot compute with its weights on this machine.
-    """
-    return load_ctranslate2(directory, device="cpu")
-
-
 def translate_pieces(
     export: Any,
     sources: Sequence[Sequence[str]],
@@ -167,7 +157,7 @@ def compare(
     """Translates the same sentences with a run and its export.
 
     Args:
-        export: From `load_export`.
+        export: From `load_ctranslate2`.
         pairs: Sentences and their references. Left out are those that do not fit the model whole, that have no letters,
             and that tfm reads in another form (`data.usual_form`).
         on_done: Hears how many translations have been compared so far, of `len(pairs)` for each of `searches`.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tfm.data.tokenizer import Tokenizer
 from tfm.engine.export.argos import cleaning_model, write_package
-from tfm.engine.export.parity import load_export
+from tfm.engine.exported_searcher import load_ctranslate2
 from tfm.engine.runs.directory import RunDirectory
 from tfm.seq2seq.decoding.config import DecodingConfig
 from tfm.system.errors import ModelError, UsageError
@@ -49,7 +49,7 @@ def test_the_form_of_a_package(run: Path, tmp_path: Path, pairs: list[tuple[str,
     assert described["to_code"] == "pt-BR" and "Portuguese" in described["to_name"]
     assert "int8" not in (folder / "README.md").read_text() and "float32" in (folder / "README.md").read_text()
     vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
-    export = load_export(folder / "model")
+    export = load_ctranslate2(folder / "model", device="cpu")
     results = export.translate_batch([vocabulary.encode(src, out_type=str) for src, _ in pairs])
     outputs = [vocabulary.decode_pieces(one.hypotheses[0]) for one in results]
     assert sum(output == tgt for output, (_, tgt) in zip(outputs, pairs, strict=True)) >= len(pairs) / 2
@@ -119,7 +119,7 @@ def test_argos_translate_gives_what_the_export_gives(
         def split_sentences(self, text: str) -> list[str]:
             return [text]
 
-    export = load_export(package.package_path / "model")
+    export = load_ctranslate2(package.package_path / "model", device="cpu")
     tokenizer = RunDirectory(run).load_tokenizer(RunDirectory(run).find_model().description.tokenizer_sha256, run)
     ids = {tokenizer.tgt.piece(i): i for i in range(len(tokenizer.tgt))}
     for text in [*(src for src, _ in pairs), "cafe\u0301  sees\tthe\u200b house."]:

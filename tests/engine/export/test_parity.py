@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from tfm.engine.export.directory import export_checkpoint
-from tfm.engine.export.parity import Way, compare, load_export, searches, table, translate_pieces
+from tfm.engine.export.parity import Way, compare, searches, table, translate_pieces
+from tfm.engine.exported_searcher import load_ctranslate2
 from tfm.engine.runs.directory import RunDirectory
 from tfm.engine.translator import Translator
 from tfm.seq2seq.decoding.config import DecodingConfig
@@ -27,7 +28,7 @@ def run(trained_run: Callable[..., Path]) -> Path:
 def exported(run: Path, tmp_path: Path) -> Any:
     """Its export, loaded."""
     export_checkpoint(RunDirectory(run), RunDirectory(run).find_model(), tmp_path / "export")
-    return load_export(tmp_path / "export")
+    return load_ctranslate2(tmp_path / "export", device="cpu")
 
 
 @pytest.fixture
