@@ -23,7 +23,7 @@ from ..data.reading import (
 )
 from ..system.errors import UsageError
 from ..system.files import OutputFile
-from ..system.reporter import Console
+from ..system.reporter import Console, counted
 
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
@@ -145,7 +145,7 @@ class LineDecoder:
                 f" {'name another --encoding' if self._encoding else likely_encodings(self._bad)}"
             )
         if found := self._controls.found:
-            console.warn(f"{found:,} control character{'s' * (found > 1)} in the input, read as spaces")
+            console.warn(f"{counted(found, 'control character')} in the input, read as spaces")
 
 
 def file_lines(path: Path, encoding: str, done: int = 0, size: int = CHUNK_LINES) -> Iterator[Chunk]:

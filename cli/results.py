@@ -16,7 +16,7 @@ from ..engine.evaluation.reading import TestSet
 from ..engine.evaluation.scores import compare, score, sentence_chrf
 from ..system.errors import DataError
 from ..system.files import OutputFile, json_line
-from ..system.reporter import Console
+from ..system.reporter import Console, counted
 from .startup import importing
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _lines(path: Path, kept: Sequence[bool], encoding: str) -> list[str]:
     if len(lines) == len(kept):
         return list(compress(lines, kept))
     if len(lines) != sum(kept):
-        raise DataError(f"{path} has {_counted(len(lines), 'line')}, but there are {_counted(sum(kept), 'reference')}")
+        raise DataError(f"{path} has {counted(len(lines), 'line')}, but there are {counted(sum(kept), 'reference')}")
     return lines
 
 
@@ -262,16 +262,12 @@ def _tell_outputs(
     if asked.as_json:
         print(json.dumps({kind: list(map(str, names)), "sentences": len(references), "scores": scores, **more}))
     else:
-        print("\n".join([_counted(len(references), "sentence"), *lines]))
+        print("\n".join([counted(len(references), "sentence"), *lines]))
 
 
 def _verdict(first: Path, p: float | None) -> str:
     differs = "" if p is None else "differs" if p < 0.05 else "no clear difference"
     return f"  {differs} from {first} (p = {p:.3f})" if differs else ""
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def score_given(asked: Asked, run: Path, *, checkpoint: str, device: str) -> None:

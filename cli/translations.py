@@ -12,7 +12,7 @@ from ..data.reading import count_lines
 from ..seq2seq.decoding.config import CHUNK_TEXTS
 from ..system.errors import DataError, Interrupted
 from ..system.files import BinaryOutputFile, ResumedFile, json_line, make_directory, sha256_bytes, sha256_file
-from ..system.reporter import Console
+from ..system.reporter import Console, counted
 from .lines import line_chunks, write_results
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Faults:
         """Warns of each kind of fault that was found."""
         for what, faults in self._found.items():
             if faults:
-                many = f"{len(faults):,} translation{'' if len(faults) == 1 else 's'}"
+                many = counted(len(faults), "translation")
                 if self._first:
                     many = f"from {self._place} {self._first + 1:,} on, {many}"
                 console.warn(f"{many} {what}: {in_short(faults, '; ', longest=LONGEST)}")

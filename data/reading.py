@@ -17,6 +17,7 @@ from typing import IO, Any
 from ..system.compression import COMPRESSIONS
 from ..system.errors import DataError, MissingFile
 from ..system.files import sha256_file
+from ..system.reporter import counted
 from .charset import UTF8_MARK, encoding_of, in_utf8, likely_encodings, marked_encoding, wide_encoding
 
 MAX_LINE_BYTES = 1_000_000
@@ -68,7 +69,7 @@ def read_lines(path: Path, *, skip_bad: bool = False, encoding: str = "") -> Ite
                 if not skip_bad:
                     bad = [raw, *_bad_lines(lines, controls)]
                     controls.refuse_binary()
-                    count = f"{len(bad):,} line{'s' * (len(bad) > 1)} in all"
+                    count = f"{counted(len(bad), 'line')} in all"
                     place = f"{path}:{number} byte {error.start + 1}: invalid UTF-8 ({count});"
                     if encoding:
                         place = f"{path}:{number}: invalid {encoding} ({count});"

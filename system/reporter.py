@@ -31,6 +31,11 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """How many there are, such as `1 line` or `2,000 lines`; the plural is that with an s if it is not given."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 class Reporter(Protocol):
     """Takes messages and starts progress bars."""
 

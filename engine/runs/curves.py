@@ -7,6 +7,7 @@ from typing import Any
 
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError
+from ...system.reporter import counted
 from .directory import FREE_KEYS, RunDirectory, differences
 
 Records = Sequence[dict[str, Any]]
@@ -136,7 +137,7 @@ def _differ_in_seed(one: RunDirectory, other: RunDirectory) -> bool:
 
 
 def _label(group: Sequence[RunDirectory]) -> str:
-    more = f" and {len(group) - 1} more seed{'s' * (len(group) > 2)}" if len(group) > 1 else ""
+    more = f" and {counted(len(group) - 1, 'more seed')}" if len(group) > 1 else ""
     return f"{group[0]}{more}"
 
 

@@ -13,6 +13,7 @@ from ...seq2seq.training.config import parse_duration
 from ...seq2seq.training.schedule import Finish
 from ...system.errors import ModelError, UsageError
 from ...system.files import read_sealed, remove_tree, replace_json, sealed
+from ...system.reporter import counted
 from ...system.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..runs.directory import RunDirectory
 
@@ -42,7 +43,7 @@ class Request:
         return self.seconds_left < parse_duration(self.text) * 2 / 3
 
     def __str__(self) -> str:
-        return self.text if self.steps is None else f"{self.steps:,} update{'' if self.steps == 1 else 's'}"
+        return self.text if self.steps is None else counted(self.steps, "update")
 
 
 def parse_request(text: str) -> Request:

@@ -23,7 +23,7 @@ from ...data.vocabulary_training import VocabularySample, build_from_sample, bui
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, UsageError
 from ...system.files import remove_tree, sha256_bytes
-from ...system.reporter import Reporter
+from ...system.reporter import Reporter, counted
 from ..runs.checkpoint import Saved, has_vocabulary
 from ..runs.directory import RunDirectory, load_or_copy
 from .build import check_architecture, check_vocabulary
@@ -233,8 +233,8 @@ def doubts(train: TokenStore, dev_pairs: int, training: TrainingConfig) -> list[
         )
     if dev_pairs < FEW_DEV_PAIRS:
         found.append(
-            f"the validation set has {dev_pairs:,} {unit}{'s' if dev_pairs != 1 else ''}: its scores say little, and"
-            " which checkpoint is the best is left to chance; take some 200 or more"
+            f"the validation set has {counted(dev_pairs, unit)}: its scores say little, and which checkpoint is the"
+            " best is left to chance; take some 200 or more"
         )
     if (identical := report.identical / report.kept) > MANY_IDENTICAL:
         found.append(f"{identical:.0%} of the training pairs have the same text on both sides; are the files right?")

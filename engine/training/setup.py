@@ -17,7 +17,7 @@ from torch import nn
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import ModelError, OutOfMemory, UsageError
 from ...system.files import read_sealed, replace_json, sealed
-from ...system.reporter import Reporter
+from ...system.reporter import Reporter, counted
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from ..runs.checkpoint import Saved
 from ..runs.directory import RunDirectory
@@ -56,12 +56,8 @@ class Division:
     parts: int
 
     def __str__(self) -> str:
-        processes, threads = _counted(self.ranks, "process", "es"), _counted(self.threads, "thread", "s")
+        processes, threads = counted(self.ranks, "process", "processes"), counted(self.threads, "thread")
         return f"{processes} of {threads}" + (f", batches in {self.parts} parts" if self.parts > 1 else "")
-
-
-def _counted(number: int, noun: str, plural: str) -> str:
-    return f"{number} {noun}{plural if number != 1 else ''}"
 
 
 def part_overhead(matrices: Counter[tuple[int, int]]) -> float:
