@@ -51,7 +51,7 @@ class ExportedSearcher:
 
     def __init__(self, stored: "StoredExport", device: str) -> None:
         self._stored = stored
-        self.device = _pick_device(device, _imported().get_cuda_device_count())
+        self.device = _pick_device(device, imported("translating with an export").get_cuda_device_count())
         self.max_seq_len = stored.description.model_config().max_seq_len
         threads = cores_for_batches(_CPU)
         try:
@@ -227,7 +227,7 @@ def load_ctranslate2(directory: Path, **options: Any) -> Any:
         EnvironmentFault: CTranslate2 is missing.
         ValueError, RuntimeError: It cannot compute with these weights here, or cannot read them.
     """
-    ctranslate2 = _imported()
+    ctranslate2 = imported("translating with an export")
     allowed = torch.get_num_threads()
     try:
         return ctranslate2.Translator(str(directory), **options)
@@ -235,15 +235,14 @@ def load_ctranslate2(directory: Path, **options: Any) -> Any:
         torch.set_num_threads(allowed)  # CTranslate2 sets OpenMP's number, which is torch's, too, to its own
 
 
-def _imported() -> Any:
+def imported(purpose: str) -> Any:
+    """The module `ctranslate2`; EnvironmentFault, which names what it is needed for, if it is missing."""
     try:
         import logging
 
         import ctranslate2
     except ImportError as error:
-        raise EnvironmentFault(
-            f"translating with an export needs CTranslate2 ({error}): pip install ctranslate2"
-        ) from error
+        raise EnvironmentFault(f"{purpose} needs CTranslate2 ({error}): pip install ctranslate2") from error
     ctranslate2.set_log_level(logging.ERROR)  # that half precision is computed as float32 on a CPU goes without saying
     return ctranslate2
 

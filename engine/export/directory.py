@@ -12,9 +12,10 @@ from typing import Any
 
 from ...data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from ...seq2seq.model.encoder_decoder import Transformer
-from ...system.errors import EnvironmentFault, ModelError, UsageError
+from ...system.errors import ModelError, UsageError
 from ...system.files import staged_directory, write_file
 from ..exportable import why_not_exportable
+from ..exported_searcher import imported
 from ..runs.checkpoint import EXPORT_MARK, StoredModel, read_file
 from ..runs.directory import RunDirectory
 from ..runs.exported import Origin, seal
@@ -54,10 +55,7 @@ def find_exportable(run: RunDirectory, stored: StoredModel) -> tuple[Transformer
         ModelError: They do not belong together, or CTranslate2 cannot hold them.
         EnvironmentFault: CTranslate2 is missing.
     """
-    try:
-        import ctranslate2.specs  # noqa: F401
-    except ImportError as error:
-        raise EnvironmentFault(f"exporting needs CTranslate2 ({error}): pip install ctranslate2") from error
+    imported("exporting")
     description, model = stored.description, restore_model(stored)
     tokenizer = run.load_tokenizer(description.tokenizer_sha256, stored.checkpoint)
     largest = max(description.src_vocab_size, description.tgt_vocab_size)
