@@ -160,7 +160,10 @@ def by_length(lengths: Sequence[int], max_tokens: int, *, cores: int = 1, min_to
 
 
 def cores_for_batches(device: torch.device) -> int:
-    """How many batches are computed at once."""
+    """How many batches are computed at once.
+
+    On a GPU several threads would only get in each other's way, on MPS fatally.
+    """
     return min(torch.get_num_threads(), MAX_THREADS) if device.type == "cpu" else 1
 
 
@@ -183,16 +186,16 @@ def in_batches(
         return in_halves(lambda rows: function([items[row] for row in rows], check), batch)
 
     found: dict[int, Result] = {}
-    # On a GPU several threads would only get in each other's way, on MPS fatally.
-    on_cpu = device.type == "cpu"
-    each = on_all_cores(work, batches) if on_cpu else [work(batch, lambda: None) for batch in batches]
+    each = on_all_cores(work, batches, cores_for_batches(device))
     for batch, results in zip(batches, each, strict=True):
         found.update(zip(batch, results, strict=True))
     return [found[row] for row in range(len(items))]
 
 
-def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item]) -> list[Result]:
-    """Applies a function to each item, on as many threads as torch is allowed, each of which computes on one core.
+def on_all_cores(
+    function: Callable[[Item, Callable[[], None]], Result], items: Sequence[Item], cores: int
+) -> list[Result]:
+    """Applies a function to each item, on as many threads as there are cores for it, each of which computes on one.
 
     Small tensors gain little from being cut up among cores that then wait for each other; whole batches gain all. While
     torch computes it lets other threads run Python.
@@ -206,8 +209,7 @@ def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: 
         BaseException: What a call has raised (of several, the first item's), or an interrupt; the other calls end at
             their next check.
     """
-    allowed = torch.get_num_threads()
-    count = min(allowed, len(items), MAX_THREADS)
+    count = min(cores, len(items))
     if count < 2:
         return [function(item, lambda: None) for item in items]
     stopping = threading.Event()
@@ -216,6 +218,7 @@ def on_all_cores(function: Callable[[Item, Callable[[], None]], Result], items: 
         if stopping.is_set():
             raise Stopped
 
+    allowed = torch.get_num_threads()
     # The number of threads is a setting of each thread of its own, and the default of those to come.
     pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
     try:

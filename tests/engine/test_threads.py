@@ -30,7 +30,7 @@ def test_results_come_in_order_from_threads_of_one_core_and_the_setting_is_put_b
         time.sleep(0.05 if item == 0 else 0)
         return item * item
 
-    assert on_all_cores(work, range(20)) == [i * i for i in range(20)]
+    assert on_all_cores(work, range(20), 2) == [i * i for i in range(20)]
     assert len(seen) == 2 and {count for _, count in seen} == {1}
     assert torch.get_num_threads() == 2
 
@@ -51,15 +51,14 @@ def test_a_failure_ends_the_others_at_their_next_check() -> None:
             raise
 
     with pytest.raises(KeyError, match="first"):
-        on_all_cores(work, range(5))
+        on_all_cores(work, range(5), 2)
     assert 1 in ended and set(ended) <= {1, 2}, "nobody begins once one has failed, but one may just have"
     assert torch.get_num_threads() == 2
 
 
-def test_alone_it_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+def test_alone_it_is_a_loop() -> None:
     here = threading.get_ident()
-    assert on_all_cores(lambda item, check: (item, threading.get_ident()), [1, 2]) == [(1, here), (2, here)]
+    assert on_all_cores(lambda item, check: (item, threading.get_ident()), [1, 2], 1) == [(1, here), (2, here)]
 
 
 @pytest.mark.usefixtures("two_threads")
