@@ -300,7 +300,8 @@ class Translator(FromRun):
     def _break_loops(self, parts: list[Part], search: Greedy | Beam) -> None:
         """Where an output repeats itself, takes one that does not, if it is good enough."""
         looping = [part for part in parts if part.is_loop]
-        for part, second in self._find_again(looping, replace(search, no_repeat_ngram_size=self._loop_size)):
+        without_loops = replace(search, no_repeat_ngram_size=loop_size(self.tokenizer))
+        for part, second in self._find_again(looping, without_loops):
             part.job.looped = True
             if second.is_better_than(part) and not second.is_loop:
                 self._repair(part, second)
@@ -323,10 +324,6 @@ class Translator(FromRun):
     @staticmethod
     def _repair(part: Part, second: Part) -> None:
         part.found, part.constrained, part.job.repaired = second.found, second.constrained, True
-
-    @cached_property
-    def _loop_size(self) -> int:
-        return loop_size(self.tokenizer)
 
     # --- searching ---
 
