@@ -162,14 +162,9 @@ def write_manifest(directory: Path, files: Mapping[str, tuple[str, int]]) -> Non
     write_file(directory / "manifest.json", json_bytes({"format": FORMAT_VERSION, "files": entries}))
 
 
-def files_of(directory: Path) -> list[str]:
-    """The files that a manifest lists; ModelError if it is damaged."""
-    return list(_manifest(directory))
-
-
 def read_file(directory: Path, name: str) -> bytes:
     """One file of a checkpoint or an export; ModelError if it is missing, a link, damaged, or not in the manifest."""
-    path, entry = directory / name, _manifest(directory).get(name)
+    path, entry = directory / name, manifest(directory).get(name)
     if entry is None:
         raise ModelError(f"{directory / 'manifest.json'} does not list {name}")
     most = _MOST_BYTES.get(name) or _MOST_BYTES[path.suffix]
@@ -179,8 +174,8 @@ def read_file(directory: Path, name: str) -> bytes:
     return content
 
 
-def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
-    """Size and hash of each file that a checkpoint may have."""
+def manifest(directory: Path) -> dict[str, dict[str, Any]]:
+    """Size and hash of each file of a checkpoint or an export; ModelError if the manifest is damaged."""
     path = directory / "manifest.json"
     content = read_plain(path, MAX_JSON_BYTES)
     manifest = parse_object(content, path)
@@ -208,7 +203,7 @@ def has_vocabulary(directory: Path) -> bool:
 def damage(directory: Path) -> str:
     """What is wrong with a whole checkpoint; empty if every file is there and hashes to what the manifest says."""
     try:
-        for name in {*_REQUIRED, *_manifest(directory)}:
+        for name in {*_REQUIRED, *manifest(directory)}:
             read_file(directory, name)
     except ModelError as error:
         return str(error)

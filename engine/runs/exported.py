@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...system.errors import ModelError
 from ...system.files import json_bytes, sha256_file, write_file
 from ...system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
-from .checkpoint import EXPORT_MARK, EXPORTED, ModelDescription, files_of, read_description, read_file, write_manifest
+from .checkpoint import EXPORT_MARK, EXPORTED, ModelDescription, manifest, read_description, read_file, write_manifest
 
 if TYPE_CHECKING:
     from ...data.tokenizer import Tokenizer
@@ -86,5 +86,5 @@ def read_export(directory: Path) -> StoredExport:
     origin, description = read_origin(directory), read_description(directory)
     tokenizer = Tokenizer.load(directory / "tokenizer")
     check_tokenizer(tokenizer, description.tokenizer_sha256, directory / "tokenizer")
-    files = {name: read_file(directory, name) for name in files_of(directory) if name in EXPORTED}
+    files = {name: read_file(directory, name) for name in manifest(directory) if name in EXPORTED}
     return StoredExport(directory, origin, description, tokenizer, files)

@@ -279,7 +279,7 @@ def test_on_a_disk_that_does_not_sync_a_manifest_still_keeps_mixed_checkpoints_o
     assert not [one for one in wrong if one.startswith("mixed")]
     tell(f"{count:,} states of a disk that never syncs files: none passed for a checkpoint that was not saved so")
     monkeypatch.setattr(directory_module, "damage", lambda path: "")
-    monkeypatch.setattr(checkpoint_module, "_manifest", _believed)
+    monkeypatch.setattr(checkpoint_module, "manifest", _believed)
     _, wrong = _faults(recording, calls, workshop, random.Random("lying"), 60)
     assert wrong
 
