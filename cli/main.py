@@ -57,7 +57,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
     if isinstance(error, Interrupted):  # what somebody has asked for is no error
-        _print_line(f"tfm: {error}")
+        print(visible(f"tfm: {error}"), file=sys.stderr)
         return error.exit_code
     if isinstance(error, TfmError):
         if str(error):
@@ -115,7 +115,3 @@ def _usage_message(error: Any) -> str:
 def _print_error(message: str) -> None:
     for line in message.splitlines() or [""]:
         print(painted("tfm: error:", "red", sys.stderr), visible(line), file=sys.stderr)
-
-
-def _print_line(line: str) -> None:
-    print(visible(line), file=sys.stderr)
