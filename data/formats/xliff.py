@@ -89,7 +89,7 @@ class XliffLanguages:
         if all(map(_fits, now, self._wanted)):
             if all(now) and not all(self._wanted):
                 self._first = self._first if all(self._first) else now
-                if not _alike(self._first, now):
+                if not all(map(_fits, self._first, now)):
                     raise DataError(
                         f"{self._path}: from {named(self._first)}, and further on from {named(now)}; name the languages"
                         f" to take: --src-language {now[0]} --tgt-language {now[1]}"
@@ -131,10 +131,6 @@ def _language(unit: Element, *names: str) -> str:
 def _fits(code: str, wanted: str) -> bool:
     """Whether a language that a file names, or not, is the one wanted, or a more general form of it."""
     return not code or not wanted or same_language(code, wanted) or same_language(wanted, code)
-
-
-def _alike(one: Languages, other: Languages) -> bool:
-    return all(map(_fits, one, other))
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:
