@@ -193,7 +193,7 @@ def opened(
         setup = settle(
             directory,
             settings.training,
-            lambda: blank_model(description),
+            blank_model(description),
             device,
             saved,
             reporter,

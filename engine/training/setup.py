@@ -5,7 +5,6 @@ anew, a run that was stopped might go on in another precision, and not be, bit f
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -178,7 +177,7 @@ def describe_setup(run: RunDirectory, environment: dict[str, Any]) -> dict[str, 
 def settle(
     run: RunDirectory,
     config: TrainingConfig,
-    build_model: Callable[[], nn.Module],
+    model: nn.Module,
     device: torch.device,
     saved: Saved | None,
     reporter: Reporter,
@@ -191,14 +190,13 @@ def settle(
     memory for the processes that the run keeps, it gets others. On another kind of device all is settled anew.
 
     Args:
-        build_model: Makes the model; only its sizes matter.
+        model: Only its sizes matter; it may be without weights.
         parts: Cut each batch into exactly this many.
 
     Raises:
         UsageError: The configuration asks for what the device cannot do.
         OutOfMemory: The model is too large for this machine.
     """
-    model = build_model()
     if device.type == "cpu":
         check_memory(count_parameters(model))
     kept = _kept(run, saved, device)
