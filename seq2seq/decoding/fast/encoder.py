@@ -27,10 +27,6 @@ class Encoder:
         self._layers = [EncoderLayer.of(cast(layers.EncoderLayer, layer), config) for layer in model.encoder.layers]
         self._norm = final_norm(model.encoder.norm, config.norm_order)
 
-    def encode_alone(self, src: Tensor) -> Tensor:
-        """A single source (1, S), without padding, to (S, D)."""
-        return self._encode(src, None)
-
     def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
         """Sources (B, S), neighbours together, so that those in order of length need little padding.
 
@@ -45,11 +41,11 @@ class Encoder:
         for start in range(0, size, _ENCODED_TOGETHER):
             group = slice(start, start + _ENCODED_TOGETHER)
             longest = int(mask[group].sum(dim=1).max())
-            encoded = self._encode(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
+            encoded = self.encode_rows(src[group, :longest], bias[group, : max(longest, _MIN_KEYS)])
             memory[group, :longest] = encoded.view(-1, longest, memory.size(2))
         return memory, bias
 
-    def _encode(self, src: Tensor, bias: Tensor | None) -> Tensor:
+    def encode_rows(self, src: Tensor, bias: Tensor | None = None) -> Tensor:
         """Encodes src (B, S) to (B * S, D); bias (B, S or more) is -inf at padding, if there is any."""
         x = self._embedding(src).flatten(0, 1)
         turns = self._rotary.of_sentences(*src.shape)

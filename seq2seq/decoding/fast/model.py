@@ -34,7 +34,7 @@ class FastTransformer(FastDecoder):
         self._check(src)
         size, length = src.shape
         if size == 1 and length <= self._projections.longest_to_fold and bool((src != PAD_ID).all()):
-            memory = self._projections.fold(self._encoder.encode_alone(src))
+            memory = self._projections.fold(self._encoder.encode_rows(src))
         else:
             memory = self._projections.project(*self._encoder.encode(src))
         return FastState(memory, self._past(size))
