@@ -116,15 +116,12 @@ class Plan:
         if before is None and step and self._config.patience and self._config.max_time is None:
             before = NO_LIMIT  # it was open how long it would be
         if before is not None and not same_up_to(step, self._config, before, self.limit):
+            planned = "as long as validation improves" if before >= NO_LIMIT else f"{before:,} steps"
             raise UsageError(
-                f"{self._run} was planned for {self._words(before)} and its {self._config.schedule} schedule has"
+                f"{self._run} was planned for {planned} and its {self._config.schedule} schedule has"
                 f" already been shaped by that at step {step:,}; start a new run: --init-from {self._run.quoted}"
                 " --run NEW"
             )
-
-    @staticmethod
-    def _words(steps: int) -> str:
-        return "as long as validation improves" if steps >= NO_LIMIT else f"{steps:,} steps"
 
     @property
     def told_to_finish(self) -> bool:
