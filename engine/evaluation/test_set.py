@@ -116,6 +116,7 @@ def evaluate_set(
     if calibrate:
         calibration, projections = fit_calibration(found, chrf, search, translator.checkpoint)
         write_calibration(calibration, RunDirectory(run).calibration)
+    wanted = sum(len(glossary.wanted(text)) for text in sources) if glossary else 0
     first = [refs[0] for refs in references]
     forced = force(translator, sources, first)
     loss = set_loss(forced)
@@ -147,7 +148,7 @@ def evaluate_set(
         projections=projections,
         both_ways=None if back is None else force_both_ways(translator, back, sources, outputs, first),
         groups=scores_by_length(sources, outputs, references),
-        terms=_kept([len(glossary.wanted(text)) if glossary else 0 for text in sources], [one.missed for one in found]),
+        terms=Kept(wanted - sum(len(one.missed) for one in found), wanted),
     )
 
 
@@ -160,7 +161,3 @@ def _opposite(run: Path, opposite: Path, device: str, warn: Callable[[str], None
             f"{opposite} translates {' to '.join(theirs)}, which is not the opposite direction of {' to '.join(mine)}"
         )
     return Translator.load(opposite, device=device, warn=warn)
-
-
-def _kept(wanted: Sequence[int], missing: Sequence[Sequence[str]]) -> Kept:
-    return Kept(sum(wanted) - sum(map(len, missing)), sum(wanted))
