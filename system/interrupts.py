@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from .errors import Interrupted, InterruptedAtOnce
@@ -48,9 +48,7 @@ class Interrupts:
             self._previous_hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._raised = None
         if self._previous:
             _restore(self._previous)
