@@ -18,7 +18,7 @@ from ..seq2seq.decoding.beam import Beam
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
 from ..system.errors import DataError, ModelError
-from ..system.files import read_sealed, replace_json, sealed, sha256_bytes
+from ..system.files import read_sealed, replace_sealed, sha256_bytes
 from ..system.untrusted import MAX_JSON_BYTES, check_fields, read_plain
 from .translation import SIGNS, Translation
 
@@ -256,7 +256,7 @@ def identity_of(checkpoint: Path) -> str:
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
     """Writes a calibration into a run, in the place of an earlier one."""
-    replace_json(path, sealed(asdict(calibration)))
+    replace_sealed(path, asdict(calibration))
 
 
 def read_calibration(path: Path, checkpoint: Path) -> Calibration | None:

@@ -134,6 +134,11 @@ def sealed(value: dict[str, Any]) -> dict[str, Any]:
     return value | {_SEAL: sha256_bytes(json_bytes(value))}
 
 
+def replace_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Like `replace_json`, for an object that `read_sealed` reads."""
+    replace_json(path, sealed(value))
+
+
 def read_sealed(path: Path) -> dict[str, Any]:
     """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none."""
     value = parse_object(read_plain(path, MAX_JSON_BYTES), path)

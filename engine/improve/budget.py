@@ -14,7 +14,7 @@ from typing import Any
 
 from ...seq2seq.training.config import parse_duration
 from ...system.errors import UsageError
-from ...system.files import LineLog, make_directory, read_sealed, replace_json, sealed
+from ...system.files import LineLog, make_directory, read_sealed, replace_sealed
 
 
 def seconds_until(clock: str, now: datetime) -> float:
@@ -86,7 +86,7 @@ class Budget:
         decided = read_sealed(self._decided) if self._decided.exists() else {}
         if name not in decided:
             decided[name] = decide()
-            replace_json(self._decided, sealed(decided))
+            replace_sealed(self._decided, decided)
         return decided[name]
 
     def share(self, name: str, share: float) -> str | None:

@@ -17,7 +17,7 @@ from ...data.corpus import Pair
 from ...seq2seq.decoding.config import CHUNK_TEXTS
 from ...seq2seq.decoding.search import Search
 from ...system.errors import EnvironmentFault, UsageError
-from ...system.files import read_sealed, remove_debris, replace_json, sealed, sha256_bytes
+from ...system.files import read_sealed, remove_debris, replace_sealed, sha256_bytes
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, in_words
 from ..device import keep_freed_memory
@@ -343,7 +343,7 @@ def improve(
                 base, pairs, folder, target, source, trainings, budget, device, reporter, start=start, best=start
             )
             verdict = _verdict(course, course.whole(), text)
-            replace_json(path, sealed(asdict(verdict)))
+            replace_sealed(path, asdict(verdict))
         return Verdict(**read_sealed(path)), budget.spent()
 
 

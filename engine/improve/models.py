@@ -10,7 +10,7 @@ from ...configs import RunConfig
 from ...data.corpus import Pair
 from ...seq2seq.training.config import parse_duration
 from ...system.errors import UsageError
-from ...system.files import read_sealed, remove_tree, replace_json, sealed
+from ...system.files import read_sealed, remove_tree, replace_sealed
 from ...system.interrupts import Interrupts
 from ...system.reporter import Reporter, say_nothing
 from ..choose import training_settings
@@ -178,7 +178,7 @@ def tested(
             made = make(folder / f"dev-{name}.jsonl", sources, translator, None, translator.search(), reporter, work)
             outputs.append([one.output for one in made])
         found = compare(metric, outputs, references)
-        replace_json(path, sealed(asdict(Trial(metric, found.values[0], found.values[1], found.p_values[0]))))
+        replace_sealed(path, asdict(Trial(metric, found.values[0], found.values[1], found.p_values[0])))
     return Trial(**read_sealed(path))
 
 

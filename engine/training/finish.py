@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from ...seq2seq.training.config import parse_duration
 from ...seq2seq.training.schedule import Finish
 from ...system.errors import ModelError, UsageError
-from ...system.files import read_sealed, remove_tree, replace_json, sealed
+from ...system.files import read_sealed, remove_tree, replace_json, replace_sealed
 from ...system.reporter import counted
 from ...system.untrusted import MAX_JSON_BYTES, parse_object, read_plain
 from ..runs.directory import RunDirectory
@@ -81,7 +81,7 @@ class Finishing:
     def decide(self, finish: Finish) -> None:
         """Writes a decision down, in the place of earlier ones for the same step or a later one."""
         self._decided = [earlier for earlier in self._decided if earlier.since < finish.since] + [finish]
-        replace_json(self._run.finish, sealed({"decided": [asdict(finish) for finish in self._decided]}))
+        replace_sealed(self._run.finish, {"decided": [asdict(finish) for finish in self._decided]})
 
     def ask(self, request: Request) -> None:
         """Leaves a request for the process that trains."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from ...seq2seq.training.config import TrainingConfig, parse_duration
 from ...seq2seq.training.schedule import NO_LIMIT, Finish, learning_rate, length_matters_after, same_up_to, warmup_fits
 from ...system.errors import ModelError, UsageError
-from ...system.files import read_sealed, replace_json, sealed
+from ...system.files import read_sealed, replace_sealed
 from ...system.reporter import Reporter, in_words
 from ..runs.directory import RunDirectory
 from .finish import Finishing, Request
@@ -349,4 +349,4 @@ class Plan:
 
     def _write(self, fitting: int) -> None:
         """Remembers what the time limit comes to; a number of steps that is configured may end the run before that."""
-        replace_json(self._run.plan, sealed({"max_time": self._config.max_time, "max_steps": fitting}))
+        replace_sealed(self._run.plan, {"max_time": self._config.max_time, "max_steps": fitting})

@@ -15,7 +15,7 @@ from torch import nn
 
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import ModelError, OutOfMemory, UsageError
-from ...system.files import read_sealed, replace_json, sealed
+from ...system.files import read_sealed, replace_sealed
 from ...system.reporter import Reporter, counted
 from ..device import computes_bf16, describe_processor, physical_memory, processor_name
 from ..runs.checkpoint import Saved
@@ -208,7 +208,7 @@ def settle(
     else:
         setup = _fastest(config, model, device, division, reporter)
     if kept is None or not run.setup.exists():
-        replace_json(run.setup, sealed((kept or setup).as_json()))
+        replace_sealed(run.setup, (kept or setup).as_json())
     return setup
 
 

@@ -35,7 +35,7 @@ from tfm.system.files import (
     remove_tree,
     replace_file,
     replace_json,
-    sealed,
+    replace_sealed,
     sha256_bytes,
     sha256_file,
     staged_directory,
@@ -316,7 +316,7 @@ def test_log_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
-    replace_json(tmp_path / "plan.json", sealed({"max_steps": 5, "text": "ä"}))
+    replace_sealed(tmp_path / "plan.json", {"max_steps": 5, "text": "ä"})
     assert read_sealed(tmp_path / "plan.json") == {"max_steps": 5, "text": "ä"}
 
 
@@ -327,7 +327,7 @@ def test_what_an_earlier_tfm_wrote_has_no_hash(tmp_path: Path) -> None:
 
 def test_one_changed_character_of_what_was_sealed_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    replace_json(path, sealed({"max_steps": 512}))
+    replace_sealed(path, {"max_steps": 512})
     path.write_bytes(path.read_bytes().replace(b"512", b"513"))
     with pytest.raises(ModelError, match=r"plan\.json is damaged: it is not what tfm wrote"):
         read_sealed(path)
