@@ -20,7 +20,7 @@ from typing import IO, Any, Generic, TypeVar
 
 from .compression import compression_of
 from .errors import ClosedPipe, DirectoryInUse, DiskFull, EnvironmentFault, ModelError
-from .untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from .untrusted import read_object, read_plain
 
 PARTIAL = ".partial"
 """Suffix of everything unfinished; anything that still carries it at start-up is debris of a crash."""
@@ -141,7 +141,7 @@ def replace_sealed(path: Path, value: dict[str, Any]) -> None:
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Reads an object that `sealed` made, without its hash. One that an earlier tfm wrote has none."""
-    value = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    value = read_object(path)
     seal = value.pop(_SEAL, None)
     if seal is not None and seal != sha256_bytes(json_bytes(value)):
         raise ModelError(f"{path} is damaged: it is not what tfm wrote")

@@ -52,6 +52,11 @@ def parse_object(content: bytes, path: Path) -> dict[str, Any]:
     return value
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a small file of a run; ModelError as of `read_plain` and `parse_object`."""
+    return parse_object(read_plain(path, MAX_JSON_BYTES), path)
+
+
 LONGEST_STRING = 1_000
 """Characters of a string in a JSON file of a run."""
 LARGEST_INTEGER = 2**63 - 1

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...system.errors import ModelError
 from ...system.files import json_bytes, sha256_file, write_file
-from ...system.untrusted import MAX_JSON_BYTES, check_fields, parse_object, read_plain
+from ...system.untrusted import check_fields, read_object
 from .checkpoint import EXPORT_MARK, EXPORTED, ModelDescription, manifest, read_description, read_file, write_manifest
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def seal(directory: Path, origin: Origin, description: bytes) -> None:
 def read_origin(directory: Path) -> Origin:
     """Where an export comes from; ModelError if that is damaged, or of another tfm."""
     path = directory / EXPORT_MARK
-    content = parse_object(read_plain(path, MAX_JSON_BYTES), path)
+    content = read_object(path)
     if content.get("format") != FORMAT_VERSION:
         raise ModelError(f"{directory} was made by another tfm, which kept less or more in it; export the run again")
     check_fields(content, Origin, path)

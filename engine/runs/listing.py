@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...system.errors import ModelError
-from ...system.untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from ...system.untrusted import read_object
 from .checkpoint import checkpoint_step, read_description
 from .curves import best_of, score_in_words, validations
 from .directory import RunDirectory
@@ -63,5 +63,5 @@ def _examples(run: RunDirectory) -> int | None:
     counts: list[int] = []
     for report in run.cache.glob("*/report.json"):
         with suppress(ModelError, OSError, KeyError, TypeError):
-            counts.append(int(parse_object(read_plain(report, MAX_JSON_BYTES), report)["report"]["kept"]))
+            counts.append(int(read_object(report)["report"]["kept"]))
     return max(counts, default=None)

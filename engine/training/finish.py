@@ -14,7 +14,7 @@ from ...seq2seq.training.schedule import Finish
 from ...system.errors import ModelError, UsageError
 from ...system.files import read_sealed, remove_tree, replace_json, replace_sealed
 from ...system.reporter import counted
-from ...system.untrusted import MAX_JSON_BYTES, parse_object, read_plain
+from ...system.untrusted import read_object
 from ..runs.directory import RunDirectory
 
 
@@ -93,7 +93,7 @@ class Finishing:
         if not path.exists():
             return None
         try:
-            request = Request(**parse_object(read_plain(path, MAX_JSON_BYTES), path))
+            request = Request(**read_object(path))
             return replace(parse_request(request.text), asked=float(request.asked))
         except (ValueError, TypeError, AttributeError, UsageError, ModelError):  # somebody else wrote it
             self.forget_request()
