@@ -97,7 +97,9 @@ def faithfulness(
     def numbers_in(text: str) -> list[str]:
         return numbers(text, kinds)
 
-    found = [Counter(numbers_in(output)) - _union(numbers_in(src), numbers_in(tgt)) for src, output, tgt in rows]
+    found = [
+        Counter(numbers_in(output)) - (Counter(numbers_in(src)) | Counter(numbers_in(tgt))) for src, output, tgt in rows
+    ]
     return Faithfulness(
         outputs=len(rows),
         numbers=_kept(rows, numbers_in),
@@ -132,7 +134,3 @@ def _kept(rows: Sequence[tuple[str, ...]], parts: Callable[[str], list[str]]) ->
             count += (wanted & Counter(parts(output))).total()
             total += wanted.total()
     return Kept(count, total)
-
-
-def _union(one: list[str], other: list[str]) -> Counter[str]:
-    return Counter(one) | Counter(other)
