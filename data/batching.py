@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .store import Ids, TokenStore
+from .encoding import Ids
+from .store import TokenStore
 from .tokenizer import BOS_ID, EOS_ID
 
 if TYPE_CHECKING:

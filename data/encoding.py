@@ -26,7 +26,7 @@ from . import Pair
 from .placeholders import PlaceholderRule
 from .tokenizer import Tokenizer, Vocabulary
 
-Ints = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.int32]
 
 CHUNK_PAIRS, CHUNK_CHARACTERS = 4096, 4_000_000
 """A chunk ends at whichever comes first, so that overlong lines do not fill the memory."""
@@ -41,8 +41,8 @@ _FRAME = struct.Struct("<q")
 class Rows:
     """Rows of ids, one after the other, and the length of each row."""
 
-    ids: Ints
-    lengths: Ints
+    ids: Ids
+    lengths: Ids
 
     def __len__(self) -> int:
         return len(self.lengths)

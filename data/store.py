@@ -22,13 +22,12 @@ from ..system.files import fault, free_space, json_bytes, read_sealed, sealed, s
 from ..system.untrusted import check_fields
 from .cleaning import clean
 from .corpus import Corpus, Pair, Reservoir
-from .encoding import Encoded, Rows, encode_pairs
+from .encoding import Encoded, Ids, Rows, encode_pairs
 from .facts import SAMPLE, CorpusFacts, look_at
 from .formats.format import unit_of
 from .reading import count_controls
 from .tokenizer import Tokenizer
 
-Ids = npt.NDArray[np.int32]
 ROWS_PER_BLOCK = 65_536
 """Rows of one Arrow record batch: every block but the last is full, so row i lies in block i // 65,536."""
 

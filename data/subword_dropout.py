@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .store import Ids
+from .encoding import Ids
 from .tokenizer import UNK_ID, Vocabulary
 
 
