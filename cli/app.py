@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-EXIT_USAGE = 2
+from ..system.errors import UsageError
+
 COMMANDS = {
     "data": "Look for what is wrong with a corpus before training on it.",
     "tokenize": "Build a vocabulary from text, or look at one.",
@@ -172,4 +173,4 @@ def root(
     del version
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
-        raise typer.Exit(EXIT_USAGE)
+        raise typer.Exit(UsageError.exit_code)

@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ..seq2seq.out_of_memory import is_out_of_memory
-from ..system.errors import Interrupted, TfmError
+from ..system.errors import EnvironmentFault, Interrupted, TfmError, UsageError
 from ..system.interrupts import Interrupts
 from ..system.reporter import painted, visible
-from .app import EXIT_USAGE, app
+from .app import app
 from .startup import discard_stdout, leave_at_once, leave_garbage, set_up_libraries, set_up_streams
 
-EXIT_BUG, EXIT_ENVIRONMENT = 1, 5
+EXIT_BUG = 1
 
 
 def main() -> NoReturn:
@@ -65,16 +65,16 @@ def report(error: BaseException) -> int:
         return error.exit_code
     if hasattr(error, "format_message"):  # one of click's usage errors
         _print_error(_usage_message(error))
-        return EXIT_USAGE
+        return UsageError.exit_code
     if is_out_of_memory(error):
         _print_error(
             "not enough memory: end other programs; a smaller --beam-size needs less; for tfm train --set"
             " training.ranks=1, or in a new --run a smaller model or training.max_tokens_per_batch"
         )
-        return EXIT_ENVIRONMENT
+        return EnvironmentFault.exit_code
     if isinstance(error, OSError):
         _print_error(f"{error.filename or 'input/output'}: {error.strerror or error}")
-        return EXIT_ENVIRONMENT
+        return EnvironmentFault.exit_code
     if (interrupt := _interrupt_before(error)) is not None:
         return report(interrupt)
     _print_error(f"this is a bug in tfm: {type(error).__name__}: {error} (run again with --debug for a traceback)")
