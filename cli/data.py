@@ -13,7 +13,7 @@ from ..data.config import DataConfig
 from ..engine.file_guard import READS_FILE, READS_SPEC, WRITES_FILE, Place, Writes, file_places
 from ..system.errors import DataError, UsageError
 from ..system.files import OutputFile, make_directory
-from ..system.reporter import Console
+from ..system.reporter import Console, shortened
 from . import options
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: b
                 print(f"  lines {shift.first + 1:,} to {shift.last + 1:,}: the target seems to be {where}")
             continue
         for fault in [fault for fault in found.faults if fault.kind == kind][:EXAMPLES]:
-            src, tgt = (side if len(side) <= 100 else side[:98] + ".." for side in pairs[fault.row])
+            src, tgt = (shortened(side, 100) for side in pairs[fault.row])
             print(f"  line {fault.row + 1:,}{': ' + fault.detail if fault.detail else ''}\n    {src}\n    {tgt}")
     if not found.faults:
         print("no fault found")

@@ -24,7 +24,7 @@ from ..seq2seq.decoding.config import DecodingConfig
 from ..seq2seq.decoding.greedy import Greedy
 from ..seq2seq.decoding.search import Search
 from ..system.errors import DataError, ModelError, UsageError, check_type
-from ..system.reporter import say_nothing
+from ..system.reporter import say_nothing, shortened
 from .device import by_length, cores_for_batches, in_batches
 from .runs.checkpoint import Purpose
 from .runs.directory import RunDirectory
@@ -373,7 +373,7 @@ class Translator(FromRun):
 
     def _encode_prefix(self, prefix: str, called: str = "the prefix") -> list[int]:
         ids = self.tokenizer.tgt.encode(prefix)
-        name, longest = f"{called} {_shortened(prefix)!r}", self.max_seq_len - 1  # eos takes one place
+        name, longest = f"{called} {shortened(prefix, 60)!r}", self.max_seq_len - 1  # eos takes one place
         if len(ids) > longest:
             raise DataError(f"{name} has {len(ids)} pieces, but this model writes at most {longest}; shorten it")
         if UNK_ID in ids:
@@ -384,7 +384,3 @@ class Translator(FromRun):
 def loop_size(tokenizer: Tokenizer) -> int:
     """How many pieces in a row have about as many letters as the shortest loop, whatever the vocabulary."""
     return max(3, round(MIN_LETTERS / tokenizer.tgt.letters_per_piece))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:58] + ".."

@@ -36,6 +36,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def shortened(text: str, longest: int) -> str:
+    """The beginning of a text that has more characters than that, with two dots for the rest."""
+    return text if len(text) <= longest else f"{text[: longest - 2]}.."
+
+
 class Reporter(Protocol):
     """Takes messages and starts progress bars."""
 

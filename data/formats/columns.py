@@ -23,6 +23,7 @@ from typing import Any
 import regex
 
 from ...system.errors import DataError, UsageError
+from ...system.reporter import shortened
 from ..cleaning import clean
 from ..config import DataConfig
 from ..scripts import SIGN
@@ -278,7 +279,7 @@ def _has_letters(cell: str | None) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name if len(name) <= _SHOWN else f"{name[: _SHOWN - 2]}..") for name in names)
+    return ", ".join(repr(shortened(name, _SHOWN)) for name in names)
 
 
 def is_blank(cell: str | None) -> bool:
