@@ -8,7 +8,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..data.reading import MAX_LINE_BYTES
 from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import BinaryOutputFile, json_line
@@ -78,7 +77,7 @@ def embed(
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
     from ..engine.runs.find import find_run
-    from .lines import LineDecoder, file_lines, line_chunks, output_or_stdout
+    from .lines import TOO_LONG, LineDecoder, file_lines, line_chunks, output_or_stdout
 
     _check_flags(text, input_, output, pieces, pairs, src, tgt)
     console = Console()
@@ -111,7 +110,7 @@ def embed(
         console.warn(remark)
     if decoder.too_long:
         without = "they have no pieces" if pieces else "their vectors are zero"
-        raise DataError(f"{decoder.too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; {without}")
+        raise DataError(f"{decoder.too_long:,} {TOO_LONG}; {without}")
 
 
 def _check_flags(

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..data.reading import MAX_LINE_BYTES
 from ..engine.file_guard import READS_FILE, WRITES_FILE
 from ..system.errors import DataError, UsageError
 from ..system.files import json_line
@@ -55,7 +54,7 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     from ..engine.runs.find import find_run
-    from .lines import line_chunks, output_or_stdout, write_results
+    from .lines import TOO_LONG, line_chunks, output_or_stdout, write_results
 
     console = Console()
     if beginning and input_:
@@ -86,7 +85,7 @@ def generate(
         too_long = write_results(generate_chunk, chunks, stream, console, encoding=known)
     problems: list[str] = []
     if too_long:
-        problems.append(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; nothing was read of them")
+        problems.append(f"{too_long:,} {TOO_LONG}; nothing was read of them")
     if as_they_were:
         problems.append(f"beginnings that could not be continued, and are in the output unchanged: {as_they_were:,}")
     if problems:

@@ -14,6 +14,7 @@ from typing import IO
 from ..data.charset import likely_encodings
 from ..data.reading import (
     BAD_LINES_LOOKED_AT,
+    MAX_LINE_BYTES,
     Controls,
     as_text,
     decompressed,
@@ -25,6 +26,7 @@ from ..system.errors import UsageError
 from ..system.files import OutputFile
 from ..system.reporter import Console, counted
 
+TOO_LONG = f"lines were longer than {MAX_LINE_BYTES:,} bytes"
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
 _USUAL_BYTES = 2000

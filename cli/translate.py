@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.config import DataConfig
-from ..data.reading import MAX_LINE_BYTES
 from ..seq2seq.decoding.config import check_n_best
 from ..system.errors import DataError, UsageError
 from ..system.files import is_stream
@@ -70,7 +69,7 @@ def translate(
     tfm translate --input app.po --output app.de.po --review
     """
     from ..engine.runs.find import find_run
-    from .lines import line_chunks
+    from .lines import TOO_LONG, line_chunks
     from .translations import LineWriter, translate_document, translate_folder
 
     console = Console()
@@ -118,7 +117,7 @@ def translate(
         too_long = _translate_lines(lines, chunks, input_, output, work, console, settings.encoding)
     lines.faults.report(console)
     if too_long:
-        raise DataError(f"{too_long:,} lines were longer than {MAX_LINE_BYTES:,} bytes; their translations are empty")
+        raise DataError(f"{too_long:,} {TOO_LONG}; their translations are empty")
 
 
 def _search_of(
