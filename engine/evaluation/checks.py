@@ -138,8 +138,8 @@ def _difference(a: Tensor, b: Tensor) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def _within(name: str, words: str, value: float, bound: float = TOLERANCE) -> Check:
-    return Check(name, f"{words} {value:.1e} (at most {bound:.0e})", value, value <= bound)
+def _within(name: str, words: str, value: float) -> Check:
+    return Check(name, f"{words} {value:.1e} (at most {TOLERANCE:.0e})", value, value <= TOLERANCE)
 
 
 def _round_trip(tokenizer: Tokenizer, texts: Sequence[str]) -> Check:
