@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from ...data.batching import Row, training_rows
 from ...data.cleaning import clean
 from ...data.corpus import Pair
-from ...data.tokenizer import BOS_ID, EOS_ID, PAD_ID, PLACEHOLDER_IDS, UNK_ID, Tokenizer, Vocabulary
+from ...data.tokenizer import BOS_ID, EOS_ID, FIRST_TEXT_ID, PAD_ID, UNK_ID, Tokenizer, Vocabulary
 from ...seq2seq.decoding.fast import FastTransformer, arrange
 from ...seq2seq.decoding.fast.decoder_only import FastDecoderOnly
 from ...seq2seq.decoding.greedy import Greedy
@@ -110,11 +110,10 @@ def _checks_of_writer(model: Transformer | DecoderOnly, tokenizer: Tokenizer, ro
 def _made_up(tokenizer: Tokenizer) -> list[Pair]:
     """Pairs of pieces that follow each other in the vocabularies: no language, but text."""
     sides = tokenizer.src, tokenizer.tgt
-    first = max(*PLACEHOLDER_IDS, UNK_ID) + 1
 
     def text(vocabulary: Vocabulary, row: int) -> str:
-        count = len(vocabulary) - first
-        return vocabulary.decode([first + (7 * row + i * i) % count for i in range(2 + row % 9)])
+        count = len(vocabulary) - FIRST_TEXT_ID
+        return vocabulary.decode([FIRST_TEXT_ID + (7 * row + i * i) % count for i in range(2 + row % 9)])
 
     return [(text(sides[0], row), text(sides[1], row + 3)) for row in range(SENTENCES)]
 
