@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..data.cleaning import clean
 from ..data.tokenizer import BOS_ID, EOS_ID
 from ..seq2seq.model.attention import attention_maps
 from ..seq2seq.model.encoder_decoder import Transformer
@@ -31,7 +30,7 @@ class AttentionMap:
 def attention_map(translator: Translator, text: str, translation: Translation) -> AttentionMap | None:
     """The attention of a text's translation, by the plain model; None for a blank text and one that had to be split."""
     model, tokenizer = translator.model, translator.tokenizer
-    masked = tokenizer.mask(clean(text))
+    masked = tokenizer.mask(text)
     if translation.ids is None or not translation.source_ids:
         return None
     src = torch.tensor([[*translation.source_ids, EOS_ID]], device=translator.device)  # (1, S)
