@@ -157,8 +157,7 @@ class Console:
 
         That nobody can read it any more, because the terminal or what reads the pipe is gone, is no reason to fail.
         """
-        text = visible(text)
-        self._print(text)
+        self._print(visible(text))
 
     def _print(self, text: str) -> None:
         with contextlib.suppress(OSError):
