@@ -56,7 +56,7 @@ class RunLog:
     def _tick(self, progress: Progress) -> None:
         self._last_tick = (time.monotonic(), progress.tokens)
 
-    def after_update(self, progress: Progress, max_steps: int | None, phase: str = "") -> None:
+    def after_update(self, progress: Progress, max_steps: int | None, phase: str) -> None:
         """Moves the bar; writes how long it took, now and then. `phase` says what the learning rate does."""
         now, (then, tokens) = time.monotonic(), self._last_tick
         speed = (progress.tokens - tokens) / max(now - then, 1e-9)
