@@ -27,7 +27,7 @@ from ..runs.checkpoint import StoredModel, checkpoint_step
 from ..runs.directory import RunDirectory
 from ..translator import Translator
 from .budget import Budget, time_limit
-from .models import Model, Trainings, Trial, directory_of, metric_of, tested
+from .models import Model, Trainings, Trial, metric_of, tested
 from .pairs import Made, kept, make, read_made, search_for, translated
 from .sources import TAGS, Base, fit_lines, open_lines, read_base, read_pairs, starting_model, write_pairs
 from .takeover import take_over
@@ -369,5 +369,6 @@ def _verdict(course: _Course, ended: str, text: str) -> Verdict:
     if course.better:
         better = [one["trial"] for one in course.stages if Trial(**one["trial"]).better]
         trial = better[0] if len(better) == 1 else asdict(course.test(course.text / "whole", course.start, course.best))
-        step = checkpoint_step(take_over(course.base.run, directory_of(course.best), text))
+        best = RunDirectory(course.best.run).find_model(course.best.checkpoint).checkpoint
+        step = checkpoint_step(take_over(course.base.run, best, text))
     return Verdict(int(course.start.checkpoint), step, trial, course.stages, ended)

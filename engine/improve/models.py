@@ -186,8 +186,3 @@ def metric_of(settings: RunConfig) -> str:
     """By what models are compared: what the run calls its best, where there is a test for that and more is better."""
     wanted = settings.training.best_metric
     return wanted if wanted in TESTED else "bleu"
-
-
-def directory_of(model: Model) -> Path:
-    """The checkpoint that a model is."""
-    return RunDirectory(model.run).find_model(model.checkpoint).checkpoint
