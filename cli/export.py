@@ -1,7 +1,7 @@
 """`tfm export`: a run for other programs, or as a page for a browser."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -196,9 +196,8 @@ def _compare(chosen: _Export, checkpoint: Path, model: Path, exact: bool) -> Non
         return
     translator = Translator.load(chosen.run.path, checkpoint=str(checkpoint_step(checkpoint)), device="cpu")
     total = len(chosen.pairs) * len(searches(translator.decoding.beam_size, translator.decoding.length_penalty))
-    bar = console.progress("comparing with the run", total, "translation")
-    agreements = compare(translator, export, chosen.pairs, on_done=bar.update)
-    bar.close()
+    with closing(console.progress("comparing with the run", total, "translation")) as bar:
+        agreements = compare(translator, export, chosen.pairs, on_done=bar.update)
     console.say("\n".join(table(agreements)))
     # Under a limit on repetitions the two rank beams differently; see parity.
     judged = agreements[:1] if translator.decoding.no_repeat_ngram_size else agreements[:2]
@@ -242,12 +241,13 @@ def _compare_page(chosen: _Export, loaded: "TrainedRun", weights: "Weights") -> 
     if node is None:
         console.say("not compared with the run: that needs node, a JavaScript engine, which is not here")
         return
-    bar = console.progress("comparing with the run", Comparison.size(chosen.pairs), "text")
     with ExitStack() as engines:
+        bar = engines.enter_context(
+            closing(console.progress("comparing with the run", Comparison.size(chosen.pairs), "text"))
+        )
         exact = engines.enter_context(running(pack(loaded, "float32"), node))
         page = engines.enter_context(running(pack(loaded, weights), node))
         agreements = Comparison(machine_of(loaded), exact, page, chosen.pairs, bar.update).agreements()
-    bar.close()
     console.say("\n".join(table(agreements, weights)))
     if min(one.share for one in agreements) < ENOUGH:
         console.warn(f"fewer than {100 * ENOUGH:g} % of the outputs are those of the run; please report this")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import compress
 from pathlib import Path
@@ -119,10 +119,8 @@ def compare_runs(asked: Asked, runs: Sequence[Path], evaluated: Evaluate) -> Non
 def _with_progress(asked: Asked, run: Path, evaluated: Evaluate) -> "TestResult":
     sources = asked.test_set.sources
     asked.console.say(f"translating {len(sources):,} sentences with {run}")
-    bar = asked.console.progress("translating", len(sources), "sentence")
-    result = evaluated(run, sources, asked.test_set.references, lines=asked.test_set.lines, on_done=bar.update)
-    bar.close()
-    return result
+    with closing(asked.console.progress("translating", len(sources), "sentence")) as bar:
+        return evaluated(run, sources, asked.test_set.references, lines=asked.test_set.lines, on_done=bar.update)
 
 
 def _print_result(result: "TestResult") -> None:
@@ -282,9 +280,8 @@ def score_given(asked: Asked, run: Path, *, checkpoint: str, device: str) -> Non
 
     keep_freed_memory()
     translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
-    bar = console.progress("scoring", len(sources), "pair")
-    scores = force(translator, sources, targets, on_done=bar.update)
-    bar.close()
+    with closing(console.progress("scoring", len(sources), "pair")) as bar:
+        scores = force(translator, sources, targets, on_done=bar.update)
     scored = {row: one for row, one in enumerate(scores) if one is not None}
 
     def record(row: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -120,12 +121,11 @@ def _counted(pairs: Iterator["Pair"], controls: tuple[Controls, Controls]) -> It
 
 def _watched(pairs: Iterator["Pair"], corpus: "Corpus", console: Console, then: str) -> Iterator["Pair"]:
     """The pairs, with a bar while they are read. When all are read, says what is done next."""
-    bar = console.progress("reading", corpus.count(), corpus.unit)
-    for number, pair in enumerate(pairs, start=1):
-        yield pair
-        if number % _TICK == 0:
-            bar.update(number)
-    bar.close()
+    with closing(console.progress("reading", corpus.count(), corpus.unit)) as bar:
+        for number, pair in enumerate(pairs, start=1):
+            yield pair
+            if number % _TICK == 0:
+                bar.update(number)
     console.say(then)
 
 

@@ -84,17 +84,16 @@ def translate_document(
     texts, found, outputs = document.fields.texts, list["Translation"](), list[str]()
     interrupted: Interrupted | None = None
     with BinaryOutputFile(output) as stream:
-        bar = console.progress("translating", len(texts), "text")
         try:
-            for first in range(0, len(texts), CHUNK_TEXTS):
-                found += translate(texts[first : first + CHUNK_TEXTS], first_line=first)
-                outputs += [one.text for one in found[first:]]
-                bar.update(len(found))
-            for place, one in document.fields.without_ends(outputs, partial(translate, first_line=0)).items():
-                found[place] = one
+            with closing(console.progress("translating", len(texts), "text")) as bar:
+                for first in range(0, len(texts), CHUNK_TEXTS):
+                    found += translate(texts[first : first + CHUNK_TEXTS], first_line=first)
+                    outputs += [one.text for one in found[first:]]
+                    bar.update(len(found))
+                for place, one in document.fields.without_ends(outputs, partial(translate, first_line=0)).items():
+                    found[place] = one
         except Interrupted as error:
             interrupted = error
-        bar.close()
         rest = len(texts) - len(outputs)
         projections = [*(one.projected for one in found), *[None] * rest] if review else []
         left = document.fields.fill([*outputs, *[""] * rest], projections)

@@ -4,6 +4,7 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,15 +74,13 @@ def make(
     """
     make_directory(path.parent)
     file = ResumedFile(path, work)
-    with file as stream:
-        bar = reporter.progress("translating", len(lines), "line", file.done)
+    with file as stream, closing(reporter.progress("translating", len(lines), "line", file.done)) as bar:
         for start in range(file.done, len(lines), CHUNK_TEXTS):
             texts = lines[start : start + CHUNK_TEXTS]
             for record in translated(texts, translator, judge, search, start):
                 stream.write(json_line(vars(record)) + "\n")
             file.save()
             bar.update(start + len(texts))
-        bar.close()
     return read_made(path)
 
 

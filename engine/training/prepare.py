@@ -1,5 +1,6 @@
 """From the configured text to what training reads: tokenizer, tokenised stores, validation pairs."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,11 +214,8 @@ def _store(
     directory = cache / sha256_bytes(key.encode())[:16]
     store = open_store(directory)
     if store is None:
-        bar = reporter.progress(f"tokenizing {what}", None, corpus.unit)
-        try:
+        with closing(reporter.progress(f"tokenizing {what}", None, corpus.unit)) as bar:
             store = build_store(directory, corpus, tokenizer, limits, dev_pairs=dev_pairs, on_read=bar.update)
-        finally:
-            bar.close()
     reporter.say(f"{what}: {store.report}")
     return store
 
