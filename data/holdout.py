@@ -31,8 +31,8 @@ def hold_out(
 ) -> tuple[Corpus, Corpus]:
     """Splits a validation set off a corpus: 5 % of it, at most 1,000 pairs, and no source sentence on both sides.
 
-    Of a corpus of texts alone, no text is on both sides. The same seed always holds out the same pairs of a corpus.
-    Where few sentences make up much of it, those are held out that are rare enough for the share.
+    A corpus of texts alone is split by its texts. The same seed always holds out the same pairs of a corpus. If a few
+    sentences are a large part of the corpus, only sentences that are rare enough are held out.
 
     Args:
         memo: A directory where the split is kept, so that the corpus need not be read for it again.

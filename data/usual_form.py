@@ -21,7 +21,7 @@ from .placeholders import SYMBOLS, placeholder_spans
 from .tokenizer import Vocabulary
 
 Restore = Callable[[str], str]
-"""Gives a text the form of another one; `str` leaves it as it is."""
+"""A function that gives an output the form of the original text: capitals, say. `str` changes nothing."""
 
 _PICTURE = regex.compile(r"[\p{So}\U0001f3fb-\U0001f3ff--[°©®™№℗℠]]", regex.V1)
 """Emoji, with their colours, and other signs that are no part of a language."""
@@ -39,7 +39,7 @@ class UsualForm(NamedTuple):
 
     Attributes:
         text: What a model reads.
-        restore: What gives its output the form of the text.
+        restore: A function that gives the output the form of the original text.
         unread: The two ends that are left out, empty for most texts.
     """
 

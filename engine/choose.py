@@ -53,7 +53,7 @@ def training_settings(
     tokenizer: Path | None = None,
     say: Say = say_nothing,
 ) -> RunConfig:
-    """The settings of a start. Its layers are merged, lowest first, and parsed once.
+    """The settings that a training starts with. Their layers are merged, lowest first, and parsed once.
 
     Args:
         config: A preset's name or a YAML file.

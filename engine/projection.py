@@ -28,7 +28,7 @@ FEWEST = 100
 """Sentences that a calibration needs: the interval rests on the farthest tenth of them."""
 FOLDS = 10
 _RIDGE = 1.0
-"""Keeps the weights small where two signs say nearly the same; of signs with a variance of 1."""
+"""Strength of the ridge, for signs with a variance of 1. It keeps weights small where two signs say nearly the same."""
 _NARROWEST = 0.25
 """An interval has at least this share of the average width: beyond what was seen, the width may come to nothing."""
 _LARGEST = 1e6
@@ -133,7 +133,7 @@ def _widths(spreads: _Line, rows: Array) -> Array:
 
 
 def cross_fitted(rows: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Of each row the projection, its spread, and the distance of y from it in spreads, by lines fitted to other rows.
+    """For each row: its projection, its spread, and how many spreads y is off, by lines fitted to other rows.
 
     Every `FOLDS`-th row is left out in turn (cross-conformal prediction; Vovk, 2015, arXiv:1208.0806).
     """
@@ -147,7 +147,7 @@ def cross_fitted(rows: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def bound(distances: Array, share: float) -> float:
-    """What at least this share of further distances, drawn as these were, does not exceed.
+    """A bound that at least this share of new distances, from the same distribution, does not exceed.
 
     The ceil((n + 1) share)-th smallest of n (Lei et al., 2018, section 2.2).
     """

@@ -320,8 +320,9 @@ _BETWEEN_SAVES = 1.0
 class StagedFile(Generic[Stream]):
     """A result file (`--output`) that gets its name only when it is complete; until then it ends in `.partial`.
 
-    `with` opens it. An interrupt leaves no empty file behind. Where the name asks for it (`.gz`), the complete file is
-    compressed. A pipe or a device is written to at once. That a file cannot be created is said before any work is done.
+    `with` creates it, so that it is known before any work is done if this fails. If an error ends the block before
+    anything was written, no file is left. A name that ends in `.gz` and the like gets a compressed file. A pipe or a
+    device is written to directly.
     """
 
     stream: Stream

@@ -20,9 +20,9 @@ from .errors import Interrupted, InterruptedAtOnce
 _HANG_UP = getattr(signal, "SIGHUP", None)
 _SIGNALS = [signal.SIGINT, signal.SIGTERM, *([_HANG_UP] if _HANG_UP else [])]
 _AS_ONE = 1.0
-"""Seconds within which signals are one: a terminal that closes sends several, and the first one tidies up."""
+"""Signals within this many seconds count as one, because a terminal that closes sends several."""
 _AGAIN = 0.03
-"""Seconds until a signal comes again that could not be raised, or whose exception got lost."""
+"""Seconds until a signal is sent again, if it could not be raised or its exception was lost."""
 
 
 class Interrupts:

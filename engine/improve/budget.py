@@ -1,7 +1,7 @@
-"""Time: how much is left, what was decided by it, and where it went.
+"""Time: how much is left, what was decided because of it, and what it was spent on.
 
-What is decided by a clock is written down before anything depends on it. So a start that goes on does as the first one
-would have done.
+A decision that depends on the clock is written down before it is used. So a start that goes on decides as the first
+start did.
 """
 
 import time
@@ -82,7 +82,7 @@ class Budget:
             self._clocks.sync()
 
     def once(self, name: str, decide: Callable[[], Any]) -> Any:
-        """What was decided under a name; it is decided now, and written, if it was not before."""
+        """The decision of this name. The first call decides and writes it down; later calls read it."""
         decided = read_sealed(self._decided) if self._decided.exists() else {}
         if name not in decided:
             decided[name] = decide()

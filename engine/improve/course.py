@@ -220,7 +220,7 @@ class _Course:
         return path
 
     def _keep(self, path: Path, made: Sequence[Made], kind: str, *, opposite: bool = False) -> Path:
-        """Writes the pairs to learn from. Those of the opposite direction have their sides as the genuine pairs do."""
+        """Writes the pairs to learn from, always with the side first that is the source of the genuine pairs."""
         if not path.exists():
             genuine, dev = self.genuine_pairs, self.base.dev
             if opposite:
@@ -245,7 +245,7 @@ class _Course:
     def _that_fit(
         self, name: str, lines: list[str], translator: Translator, judge: Translator, search: Search
     ) -> list[str]:
-        """As many lines as there is time to translate, evenly spaced: some are translated to see what that takes."""
+        """As many lines as there is time to translate, evenly spaced. First translates a few, to measure the time."""
 
         def count() -> int:
             left = self.budget.seconds_left
@@ -348,7 +348,7 @@ def improve(
 
 
 def _folders(base: Base, assignments: Sequence[str], text: str, stored: StoredModel) -> tuple[Path, Path]:
-    """Where that lies which follows from the run's pairs, and in it that which follows from text and model, too."""
+    """Two folders: for what depends on the run's pairs alone, and, in it, for what depends on text and model, too."""
     pairs = base.run.improve / f"pairs-{sha256_bytes(f'{base.identity} {assignments}'.encode())[:8]}"
     model = sha256_bytes(stored.weights)
     return pairs, pairs / f"text-{sha256_bytes(f'{text} {model}'.encode())[:8]}"

@@ -183,6 +183,6 @@ def tested(
 
 
 def metric_of(settings: RunConfig) -> str:
-    """By what models are compared: what the run calls its best, where there is a test for that and more is better."""
+    """The metric that compares models: the run's `best_metric` if there is a test of significance for it, else BLEU."""
     wanted = settings.training.best_metric
     return wanted if wanted in TESTED else "bleu"

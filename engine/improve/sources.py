@@ -18,7 +18,7 @@ from ..runs.directory import RunDirectory, best_checkpoint, improved_with
 from ..training.prepare import FEW_DEV_PAIRS, read_corpora
 
 MOST_LINES = 200_000
-"""Of a longer text a sample of this many lines is taken."""
+"""At most this many lines of a text are taken; of a longer text, a sample."""
 LONGEST_LINE = 1_000
 """Characters; longer lines are no sentences."""
 TAGS = {"back": "\ufde0", "forward": "\ufde1"}
@@ -84,7 +84,7 @@ def open_lines(path: Path, encoding: str) -> Corpus:
 
 
 def fit_lines(text: Corpus, own: Iterable[str], dev: Iterable[str], say: Callable[[str], None]) -> list[str]:
-    """The lines of a text that bring something new, each once and cleaned; of very many a sample, in their order.
+    """The new lines of a text, cleaned, each once, in their order. If there are too many, a sample of them.
 
     Args:
         own, dev: The same side of the run's pairs and of its validation set. Their lines are left out: of the former

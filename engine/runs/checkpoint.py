@@ -41,7 +41,7 @@ MAX_TENSORS_BYTES = 20_000_000_000
 _REQUIRED = ("model.json", "model.safetensors", "state.json")
 _VOCABULARY = ("tokenizer.json", "tokenizer.model", "src.model", "tgt.model")
 EXPORT_MARK = "export.json"
-"""In a directory that `tfm export` made for CTranslate2."""
+"""The file by which a directory is known as an export that `tfm export` made for CTranslate2."""
 EXPORTED = ("model.bin", "config.json", "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 """The files of CTranslate2 in an export, which has a manifest, too."""
 MODEL_FILES = ("model.json", "model.safetensors", "ema.safetensors", *_VOCABULARY)
@@ -53,9 +53,9 @@ _MOST_BYTES = {
     ".json": MAX_JSON_BYTES,
     **dict.fromkeys(EXPORTED[2:], 4 * MAX_VOCABULARY_BYTES),
 }
-"""By the name of a file, or by its suffix."""
+"""The largest size of each file, by its name or its suffix."""
 _MOST_PIECES = 10_000_000
-"""Of a vocabulary."""
+"""The most pieces that a vocabulary may have."""
 _STEP_NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -119,7 +119,7 @@ class ModelDescription:
     corpus: dict[str, Any] = field(default_factory=dict)
     """What the training pairs are like, see `data.facts`; nothing in checkpoints of an earlier tfm."""
     src_language: str = ""
-    """Of the training pairs, where the settings or the files name it."""
+    """Language of the sources of the training pairs, if the settings or the files name it."""
     tgt_language: str = ""
 
     def model_config(self) -> ModelConfig:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Translate = Callable[[list[str], Hashable], "list[Translation]"]
 """From texts, and what they ask of the search, to a translation of each."""
 MOST_TEXTS = 64
-"""Texts that are translated at once. Of a request with more, the rest waits behind the requests that came later."""
+"""The most texts that are translated at once. If a request has more, its rest goes to the end of the queue."""
 
 
 class Busy(Exception):
@@ -119,7 +119,7 @@ class Gatherer:
             self._put_back(requests)
 
     def _next(self) -> list[_Request]:
-        """Waits for texts. The first request, and those beside it that ask for the same search; none at the end."""
+        """Waits for texts. Returns the first request and those that ask for the same search; none once it is closed."""
         with self._changed:
             while True:
                 while not self._waiting and not self._is_closed:

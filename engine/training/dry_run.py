@@ -63,7 +63,7 @@ class Costs:
     it. None where the system does not tell."""
 
     def seconds(self, updates: int, validate_every: int) -> float:
-        """Of updates, with a validation after each `validate_every` of them and at the end."""
+        """Seconds for a number of updates, with a validation after every `validate_every` of them and at the end."""
         validations = -(-updates // validate_every)
         return updates * self.seconds_per_update + validations * self.seconds_per_validation
 
@@ -107,14 +107,14 @@ def _time_updates(run: Run) -> float:
 
 
 def _memory(run: Run) -> int | None:
-    """Of all ranks that the leader has started, or of one GPU."""
+    """Bytes of memory that all ranks that the leader started have needed; on a GPU, those that its tensors took."""
     if run.device.type == "cuda":
         return torch.cuda.max_memory_allocated(run.device)
     return peak_memory(1 if run.ranks.threads is None else run.ranks.count)
 
 
 def _sizes(run: Run) -> list[str]:
-    """Of vocabulary, model and data."""
+    """Lines with the sizes of vocabulary, model and data."""
     config, model, data = run.config, run.settings.model, run.data
     sizes = len(data.tokenizer.src), len(data.tokenizer.tgt)
     report, batches = data.train.report, StoreBatches(run.data.train, run.config, run.device).num_batches(0)
@@ -139,7 +139,7 @@ def _sizes(run: Run) -> list[str]:
 
 
 def _length(run: Run, steps_per_epoch: int) -> str:
-    """Of the run, as it is configured."""
+    """What ends the run by its configuration, in words."""
     config = run.config
     limits: list[str] = []
     if config.max_steps is not None:

@@ -20,12 +20,12 @@ from ..runs.directory import RunDirectory
 
 @dataclass(frozen=True)
 class Request:
-    """In how long a run is to end."""
+    """What `--finish-in` asks for: after how many updates, or after how much time, a run must end."""
 
     text: str
     """As it was typed: a number of updates, or a duration such as `10m`."""
     asked: float
-    """When, in seconds since 1970."""
+    """When it was asked for, in seconds since 1970."""
 
     @property
     def steps(self) -> int | None:
@@ -34,7 +34,7 @@ class Request:
 
     @property
     def seconds_left(self) -> float:
-        """Of the duration that was asked for."""
+        """Seconds that are left of the duration that was asked for."""
         return parse_duration(self.text) - (time.time() - self.asked)
 
     @property

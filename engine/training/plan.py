@@ -129,7 +129,7 @@ class Plan:
         return self._finish is not None
 
     def learning_rate(self, step: int) -> float:
-        """Of the update with this number, the next one."""
+        """The learning rate of the next update, which has this number."""
         if self._finish is not None:
             return self._finish.learning_rate(step)
         return learning_rate(step, self._config, self.limit)

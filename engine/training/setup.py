@@ -129,12 +129,12 @@ class Setup:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of activations."""
+        """The type of activations."""
         return DTYPES[self.precision]
 
     @property
     def muon_dtype(self) -> torch.dtype:
-        """Of Muon's products."""
+        """The type in which Muon multiplies matrices."""
         return DTYPES[self.muon_precision]
 
     @cached_property

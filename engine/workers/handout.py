@@ -24,7 +24,7 @@ Manifest = dict[str, dict[str, str]]
 
 
 def hand_out(ranks: Ranks, directories: Sequence[Path]) -> None:
-    """For the leader: lets the others have directories, which have files alone. They call `handed_out`."""
+    """For the leader: gives the other ranks directories that hold only files. The others call `handed_out`."""
     if ranks.count == 1:
         return
     on_one_machine = ranks.threads is not None  # the leader has started the others itself
@@ -42,7 +42,7 @@ def hand_out(ranks: Ranks, directories: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def handed_out(ranks: Ranks) -> Iterator[list[Path]]:
-    """For a follower: where the leader's directories are found here, or copies of them, which go with the block.
+    """For a follower: the leader's directories if this machine sees them, else copies, removed after the block.
 
     What this machine has under the same name counts only if its content is the same. A machine holds one copy, in its
     temporary directory.

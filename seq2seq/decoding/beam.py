@@ -87,9 +87,9 @@ class Beam:
     def _without_ended(
         self, found: "Extensions", rows: "_Rows", ended: "EndedHypotheses", task: Task
     ) -> tuple["Extensions", Tensor | None]:
-        """Puts those of 2 K extensions that end aside.
+        """Adds the extensions that end, if they are among the K likeliest of their sentence, to `ended`.
 
-        Returns the first K others of each sentence; and (A,) which sentences are done, None if none is.
+        Returns the K likeliest that do not end, and which sentences are done, (A,); None if no sentence is.
         """
         k, length, is_eos = self.size, rows.length + 1, found.tokens == task.eos_id
         if length < task.first_limit and not bool(is_eos.any()) and not bool((ended.count >= k).any()):
@@ -108,9 +108,9 @@ class Extensions(NamedTuple):
     """One-token extensions of hypotheses, n for each of A sentences, likeliest first; each tensor is (A, n)."""
 
     log_prob: Tensor
-    """Of the extended hypotheses."""
+    """Log-probability of the hypothesis with its new token."""
     rows: Tensor
-    """The rows they extend."""
+    """The row of the hypothesis that is extended."""
     tokens: Tensor
 
     def select(self, sentences: Tensor) -> "Extensions":

@@ -18,12 +18,12 @@ ROWS_OF_A_BANK = 3
 """Hypotheses for each number of tokens of phrases, while there are at most `MAX_ROWS`. With one, a phrase is placed
 where it hardly fits. Chosen, as `MOST_PENALTY`, on 90 validation sentences of documentation that lacked a term."""
 MOST_PENALTY = 0.5
-"""Most length penalty. A phrase that the model would not write makes an output dear whatever its length; a greater
-penalty takes so much off long outputs that they win, and their ends are made up."""
+"""The largest length penalty. A phrase that the model would not write makes an output improbable at any length. A
+larger penalty would prefer long outputs whose ends are invented."""
 LONGER, MORE_TOKENS = 1.25, 10
-"""A search waits for something better than its best output until hypotheses are so many times as long as that output
-and as what is expected, and so many tokens more. In 70 searches for placeholders of documentation nothing better came
-later, and they went on for a third of their time."""
+"""A search stops waiting for something better than its best output when hypotheses have `LONGER` times the tokens of
+that output, or of the expected one if that is longer, and `MORE_TOKENS` more. In 70 searches for placeholders of
+documentation nothing better came later, and they took a third of their time for it."""
 
 
 class _Open(NamedTuple):
@@ -66,7 +66,7 @@ class ConstrainedBeam:
 
     @property
     def rows(self) -> int:
-        """Most that a sentence may need."""
+        """The most hypotheses that a sentence may need."""
         return max(self.beam.size, self.most_rows)
 
     def rows_for(self, phrases: Sequence[Phrase]) -> int:
@@ -76,7 +76,7 @@ class ConstrainedBeam:
 
     @property
     def length_penalty(self) -> float:
-        """That of the beam, but at most `MOST_PENALTY`."""
+        """The length penalty of the beam, but at most `MOST_PENALTY`."""
         return min(self.beam.length_penalty, MOST_PENALTY)
 
     def __call__(self, step: Step, state: SearchState, task: Task) -> list[list[Hypothesis]]:

@@ -43,9 +43,10 @@ class PhraseReading(NamedTuple):
     met: frozenset[int] = frozenset()
     """Which phrases it has, by their numbers."""
     begun: int | None = None
-    """Another one whose spelling has just come in part, or wholly if the next token has a say in it."""
+    """The number of a phrase that has just begun: some or all of its tokens have come, and the next token still decides
+    whether it counts."""
     spelling: Spelling = Spelling(())
-    """That of `begun`, of which `come` tokens have come."""
+    """The spelling of the phrase `begun`. Its first `come` tokens have come."""
     come: int = 0
 
     @property
@@ -64,12 +65,12 @@ class PhraseProgress:
     """How much of its phrases a hypothesis has, in all ways to see it: tokens may end one phrase or begin another."""
 
     phrases: tuple[Phrase, ...]
-    """That the output must contain, each as often as it is here."""
+    """The phrases that the output must contain. A phrase that stands here twice must come twice."""
     only_in_phrases: frozenset[int] = frozenset()
     """Tokens that come nowhere but in a phrase."""
     readings: tuple[PhraseReading, ...] = (PhraseReading(),)
     known: dict[tuple[PhraseReading, ...], "PhraseProgress"] = field(default_factory=dict, compare=False, repr=False)
-    """All that have come from the same beginning, by their readings: equal ones are one object."""
+    """Every progress that was reached from the same start, by its readings, so that equal ones are one object."""
 
     @cached_property
     def tokens(self) -> int:

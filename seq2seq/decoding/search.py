@@ -93,7 +93,7 @@ class Task:
 
     @cached_property
     def longest_prefix(self) -> int:
-        """From this position on no token is given."""
+        """Length of the longest prefix: from this position on, the search is free in every sentence."""
         return max(map(len, self.prefixes), default=0)
 
 

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal, Never, get_args
 
 _SIZES = ("d_model", "d_ff", "num_heads", "d_k", "d_v", "max_seq_len")
 _LARGEST = 10_000_000
-"""Of any size: beyond all use, and small enough that its square can still be computed with."""
+"""The largest value of a size in `_SIZES`. No model is so large, and its square is still a number for torch."""
 _LONGEST = 100_000
-"""Of a sequence: a table of this many positions still fits into memory."""
+"""The largest `max_seq_len`: a table of this many positions still fits into memory."""
 _DEEPEST = 1_000
-"""Layers of a stack."""
+"""The most layers that a stack may have."""
 Architecture = Literal["encoder_decoder", "decoder_only", "encoder_only"]
 NormOrder = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "swiglu"]

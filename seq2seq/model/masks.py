@@ -35,11 +35,11 @@ class Packed(NamedTuple):
     positions: Tensor
     """(1, N) where in its sequence each token stands: 0, 1, ..; 0 in sequences that only fill the row up."""
     longest: int
-    """No sequence is longer; often rounded up."""
+    """Length of the longest sequence, often rounded up."""
 
 
 Packing = tuple[Packed, Packed]
-"""Of the sources and of the targets of a batch."""
+"""How the sources of a batch are packed, and how its targets are."""
 
 
 class Within(NamedTuple):

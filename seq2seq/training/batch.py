@@ -61,7 +61,7 @@ class Batch:
 
     @property
     def positions(self) -> int:
-        """Of both sides, padding included: what it takes of memory goes by them."""
+        """The number of positions of both sides, padding included. The memory that a batch needs grows with it."""
         return self.src.numel() + self.tgt_out.numel()
 
     def clone(self) -> "Batch":
@@ -98,7 +98,7 @@ class Batch:
 
 
 _Sides = tuple[list[Sequence[int]], list[Sequence[int]], list[Sequence[int]]]
-"""Of each pair the source, what the decoder reads, and what it must predict."""
+"""Three lists with an entry for each pair: the source, what the decoder reads, and what it must predict."""
 
 
 def _sides(rows: Sequence[Row]) -> _Sides:

@@ -41,15 +41,15 @@ class Progress:
     bad_updates: int = 0
     """Updates in a row that were skipped because the gradient was not finite."""
     fitting: int = 0
-    """Positions, padding included, that fit into memory where more did not; larger batches are computed in pieces. 0
-    while all have fitted."""
+    """The most positions, padding included, that a piece of a batch may have, as more did not fit into memory; 0 if
+    every batch has fitted."""
     divided: int = 0
     """Batches, of all processes, that were computed in pieces. From the first of them on the run is not, bit for bit,
     the one that more memory would give."""
 
     @property
     def mean_loss(self) -> float | None:
-        """Of each token since the last log line; None if there was none."""
+        """Mean loss of a token since the last log line; None if there was no token."""
         return self.loss_sum / self.loss_tokens if self.loss_tokens else None
 
     def count_update(self, loss_sum: float, num_tokens: int) -> None:

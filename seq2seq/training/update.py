@@ -30,14 +30,14 @@ Loss = Callable[[Any, Batch], tuple[Tensor, int]]
 
 
 class Totals(NamedTuple):
-    """Of one update."""
+    """The sums of one update over all its micro-batches, and the norm of its gradient."""
 
     loss_sum: float
     num_tokens: int
     divided: int
     """Batches computed in pieces."""
     grad_norm: float
-    """Divided by the number of tokens, before clipping."""
+    """The norm of the gradient divided by the number of tokens, before clipping."""
 
 
 class GradientBuffer:
