@@ -28,8 +28,8 @@ PIECES_PER_ROOT = 8
 MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
-EPOCHS_FOR_BOTH_DIRECTIONS = 100
-"""Pairs that are to be seen so often, as the recipe counts, teach more if they are learned in both directions."""
+PIECES_FOR_BOTH_DIRECTIONS, EPOCHS_FOR_BOTH_DIRECTIONS = 125_000, 35
+"""So little target text, if it is seen at least so often, teaches more if it is learned in both directions."""
 SECONDS_FOR_BOTH_DIRECTIONS = 1_200
 """With less time, one direction is better: a model of both directions is behind after a fifth of its updates."""
 
@@ -87,8 +87,8 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None, *, turns_round: boo
             f"at most {updates:,} updates for {corpus.pairs:,} pairs, fewer if the validation loss stops falling",
         ),
     ]
-    if turns_round and epochs >= EPOCHS_FOR_BOTH_DIRECTIONS:
-        reason = "both directions: there are few pairs, so each is turned round in every second epoch"
+    if turns_round and corpus.tgt_pieces <= PIECES_FOR_BOTH_DIRECTIONS and epochs >= EPOCHS_FOR_BOTH_DIRECTIONS:
+        reason = "both directions: there is little text, so each pair is turned round in every second epoch"
         choices.append(Choice("training", "both_directions", True, reason))
     return choices
 

@@ -44,12 +44,16 @@ def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() ->
     assert chosen(SHORT) == {**short, "both_directions": True}
 
 
-def test_pairs_that_are_seen_often_are_learned_in_both_directions_where_they_may_be() -> None:
-    sizes = [CorpusSize(pairs, 30 * pairs, 40 * pairs, 90) for pairs in (2_000, 5_000, 20_000, 40_000)]
-    keys = [{choice.key for choice in recipe(size)} for size in sizes]
-    assert ["both_directions" in found for found in keys] == [True, True, False, False]
-    separate = [{choice.key for choice in recipe(size, turns_round=False)} for size in sizes]
-    assert not any("both_directions" in found for found in separate)
+def test_little_text_that_is_seen_often_is_learned_in_both_directions_where_it_may_be() -> None:
+    def both(size: CorpusSize, max_steps: int | None = None, *, turns_round: bool = True) -> bool:
+        return any(choice.key == "both_directions" for choice in recipe(size, max_steps, turns_round=turns_round))
+
+    sizes = [CorpusSize(pairs, 30 * pairs, 40 * pairs, 90) for pairs in (2_000, 5_000, 12_000, 13_000, 40_000)]
+    assert [both(size) for size in sizes] == [True, True, True, False, False]
+    assert not any(both(size, turns_round=False) for size in sizes)
+    talks = CorpusSize(4_600, 90 * 4_600, 95 * 4_600, 120)
+    assert both(talks) and not both(talks, max_steps=400)
+    assert not both(LONG)
 
 
 def test_the_reason_of_dropout_counts_the_pairs_that_the_batches_hold() -> None:
