@@ -5,6 +5,7 @@ So `tfm --help` waits for typer alone, and a command for no other.
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -111,12 +112,13 @@ class TextCommand(TyperCommand):
     """A command that takes an argument such as `- the cat sleeps` for a text, as no option has a space in it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses a second `--run`, of which click would take the last without a word."""
+        """Refuses an option of one value that is given twice: click would take the last without a word."""
         args = self._with_texts_last(args)
-        given = self.make_parser(ctx).parse_args(list(args))[2]
-        runs = sum(option.name == "run" and not getattr(option, "multiple", False) for option in given)
-        if runs > 1:
-            raise typer.BadParameter(f"tfm {self.name} takes one run, but --run is given {runs} times.", ctx)
+        given = Counter(self.make_parser(ctx).parse_args(list(args))[2])
+        for option, times in given.items():
+            if times > 1 and _takes_one_value(option):
+                name = max(option.opts, key=len)
+                raise typer.BadParameter(f"tfm {self.name} takes one {name}, but it is given {times} times.", ctx)
         return super().parse_args(ctx, args)
 
     def _with_texts_last(self, args: list[str]) -> list[str]:
@@ -137,6 +139,12 @@ class TextCommand(TyperCommand):
             else:
                 options.append(arg)
         return [*options, "--", *texts] if texts else args
+
+
+def _takes_one_value(option: Any) -> bool:
+    """Whether an option has a value, and only one: no flag, none that may be repeated, no argument."""
+    is_option = option.param_type_name == "option"
+    return is_option and not option.multiple and not option.is_flag and not option.count
 
 
 def _is_text(arg: str, options: Container[str]) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 from tfm.cli.app import COMMANDS, TextCommand, command_function
+from tfm.cli.app import app as root_app
 from tfm.cli.lines import lines_of, refuse_file_names
 from tfm.system.errors import UsageError
 
@@ -126,3 +127,25 @@ def test_one_sentence_is_explained(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("explain", "--run", tiny_run, "--format", "text", "one\ntwo")
     assert (done.returncode, error_of(done)) == (2, "tfm: error: the text has 2 lines; give one sentence\n")
     assert tfm("explain", "--run", tiny_run, "--format", "text", "- one\n").stdout.startswith(b"- one\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_of_one_value_is_refused_when_it_is_given_twice(name: str) -> None:
+    group: Any = get_command(root_app)
+    command = group.commands[name]
+    flags, repeatable = [], []
+    for option in command.params:
+        if option.param_type_name == "option" and not option.is_flag:
+            (repeatable if option.multiple else flags).append(option.opts)
+    assert not [opts for opts in repeatable if set(opts) & {"--output", "--checkpoint", "--report", "--config"}]
+    for opts in flags:
+        with pytest.raises(typer.BadParameter, match=rf"tfm {name} takes one --[\w-]+, but it is given 2 times"):
+            command.make_context(name, [opts[0], "1", f"{opts[-1]}", "2"])
+
+
+def test_flags_and_options_that_may_be_repeated_are_given_as_often_as_one_likes(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("evaluate", "--run", tiny_run, "--json", "--json", "--metric", "bleu", "--metric", "nothing")
+    assert "nothing" in error_of(done) and "times" not in error_of(done)
+    done = tfm("translate", "--run", tiny_run, "-i", "a.txt", "--input=b.txt")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert "tfm translate takes one --input, but it is given 2 times" in error_of(done)

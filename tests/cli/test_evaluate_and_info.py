@@ -208,7 +208,7 @@ def test_no_other_command_takes_two_runs(tfm: Tfm, tiny_run: Path) -> None:
     for command in ("translate", "check", "info"):
         refused = tfm(command, "--run", tiny_run, "--run", tiny_run)
         assert refused.returncode == 2
-        assert f"tfm {command} takes one run, but --run is given 2 times" in error_of(refused)
+        assert f"tfm {command} takes one --run, but it is given 2 times" in error_of(refused)
 
 
 def exact(tfm: Tfm, *arguments: object) -> tuple[float, int, str]:
