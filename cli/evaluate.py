@@ -126,7 +126,9 @@ def evaluate(
     from ..engine.evaluation.scores import check_metrics
     from ..engine.runs.find import find_run
     from . import results
+    from .lines import refuse_other_output
 
+    refuse_other_output(output)
     metrics = metric or ["bleu", "chrf"]
     check_metrics(metrics)
     search = {"beam_size": beam_size, "length_penalty": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}

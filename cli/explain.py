@@ -57,7 +57,7 @@ def explain(
     The page is one file and needs no network. Open it in a browser, type another sentence, and all numbers are its own.
     """
     from ..engine.runs.find import find_run
-    from .lines import lines_of, refuse_file_names
+    from .lines import lines_of, refuse_file_names, refuse_other_output
 
     if format_ not in ("html", "text"):
         raise UsageError(f"there is no format {format_!r}; --format takes html or text")
@@ -65,6 +65,7 @@ def explain(
         raise UsageError("only a page is live; leave --live or --format text out")
     if format_ == "html" and output is None:
         raise UsageError("a page needs a file: add --output page.html, or --format text for the terminal")
+    refuse_other_output(output, *((".html", ".htm", ".xhtml") if format_ == "html" else ()))
     refuse_file_names([text], "give one of its sentences")
     if (count := len(lines_of(text))) > 1:
         raise UsageError(f"the text has {count} lines; give one sentence")

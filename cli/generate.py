@@ -54,11 +54,12 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     from ..engine.runs.find import find_run
-    from .lines import TOO_LONG, line_chunks, output_or_stdout, write_results
+    from .lines import JSON_LINES, TOO_LONG, line_chunks, output_or_stdout, refuse_other_output, write_results
 
     console = Console()
     if beginning and input_:
         raise UsageError("give beginnings as arguments or --input, not both")
+    refuse_other_output(output, *(JSON_LINES if json_ else ()))
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     directory = find_run(run, console)
     with importing():

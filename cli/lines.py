@@ -31,6 +31,8 @@ CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
 _USUAL_BYTES = 2000
 """A line counts as one more for each of this many bytes, so that a chunk of long lines does not fill the memory."""
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+"""How a file of `--json` may be named."""
 
 Chunk = list[bytes | None]
 """Raw lines; None stands for one too long to be read whole."""
@@ -76,6 +78,14 @@ def _is_file_name(text: str) -> bool:
         return bool(path.suffix or os.sep in text) and path.is_file()
     except OSError:  # too long for a name
         return False
+
+
+def refuse_other_output(path: Path | None, *but: str) -> None:
+    """Refuses an `--output` for lines that is named as a file of another format, but for these suffixes."""
+    if path is not None:
+        from ..data.formats.refused import refuse_other_output as refuse
+
+        refuse(path, *but)
 
 
 def output_or_stdout(path: Path | None) -> AbstractContextManager[IO[str]]:
@@ -161,7 +171,10 @@ def file_lines(path: Path, encoding: str, done: int = 0, size: int = CHUNK_LINES
 
 
 def _file_chunks(path: Path, encoding: str, done: int, size: int) -> Iterator[Chunk]:
+    from ..data.formats.refused import refuse_known_text
+
     with open_bytes(path, encoding=encoding) as file:
+        refuse_known_text(str(path), first_text(file))  # of a pipe, too, such as /dev/stdin
         chunk, weight = Chunk(), 0
         for line in islice(_whole_lines(file, str(path)), done, None):
             chunk.append(line)

@@ -69,7 +69,7 @@ def translate(
     tfm translate --input app.po --output app.de.po --review
     """
     from ..engine.runs.find import find_run
-    from .lines import TOO_LONG, line_chunks
+    from .lines import JSON_LINES, TOO_LONG, line_chunks, refuse_other_output
     from .translations import LineWriter, translate_document, translate_folder
 
     console = Console()
@@ -88,7 +88,9 @@ def translate(
     if review:
         _check_review(input_, sample)
     in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
-    if in_place is not None and not isinstance(in_place, list):
+    if in_place is None:
+        refuse_other_output(output, *(JSON_LINES if json_ else ()))
+    elif not isinstance(in_place, list):
         console.say(in_place.remark)
     with importing():
         from ..engine.device import keep_freed_memory

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from ...system.errors import DataError
+from ...system.errors import DataError, UsageError
 from ..reading import first_text, open_bytes
 from . import SUFFIXES, suffix_of
 
@@ -29,10 +29,10 @@ _HOW = {
     ".lang": _toolkit("mozlang2po"),
     ".dtd": _toolkit("moz2po"),
     ".php": _toolkit("php2po"),
-    ".rc": _toolkit("rc2po"),
+    **dict.fromkeys((".rc", ".rc2"), _toolkit("rc2po")),
     **dict.fromkeys((".resx", ".resw"), _toolkit("resx2po")),
     **dict.fromkeys((".html", ".htm", ".xhtml", ".shtml"), _toolkit("html2po")),
-    **dict.fromkeys((".md", ".markdown", ".mdx"), _toolkit("md2po")),
+    **dict.fromkeys((".md", ".markdown", ".mdx", ".rmd", ".qmd"), _toolkit("md2po")),
     **dict.fromkeys((".odt", ".odp"), _toolkit("odf2xliff")),
     **dict.fromkeys((".docx", ".pptx", ".epub", ".idml"), _OKAPI),
     ".rst": _TAKE_OUT.format(with_what=" with Sphinx (sphinx-build -b gettext)"),
@@ -40,7 +40,8 @@ _HOW = {
     **dict.fromkeys((".ftl", ".arb", ".ipynb", ".xml", ".svg", ".wxl", ".wiki", ".textile", ".pdf", ".doc"), _OWN_TOOL),
     **dict.fromkeys((".eml", ".mbox", ".js", ".jsx", ".ts", ".tsx", ".vue", ".py", ".java", ".css"), _OWN_TOOL),
     **dict.fromkeys((".jsp", ".erb", ".ejs", ".hbs", ".mustache", ".twig", ".liquid", ".jinja", ".jinja2"), _OWN_TOOL),
-    ".zip": "unpack it first",
+    **dict.fromkeys((".svelte", ".haml", ".neon", ".isl", ".nsh", ".lua", ".go", ".rb", ".c"), _OWN_TOOL),
+    **dict.fromkeys((".zip", ".7z", ".z", ".lzma", ".rar", ".tar", ".tgz"), "unpack it first"),
     **dict.fromkeys(
         (".ass", ".ssa", ".sub", ".sbv", ".ttml", ".dfxp", ".itt", ".lrc", ".smi"), "save the subtitles as .srt"
     ),
@@ -56,9 +57,12 @@ _CODES = {
     **dict.fromkeys((".ts", ".tsx"), r"\s*(<|//|/\*|[\"']use \w+[\"']|import\b|export\b|const\b|module\.)"),
     **dict.fromkeys((".ass", ".lrc"), r"\s*\["),
     **dict.fromkeys((".itt", ".smi", ".svg", ".dtd", ".vue", ".wxl", ".jsp"), r"\s*<"),
-    ".cfg": r"(\s*[#;][^\n]*\n)*\s*(\[[^\]\n]*\]\s*\n|[\w.-]+\s*=)",
+    **dict.fromkeys((".cfg", ".isl"), r"(\s*[#;][^\n]*\n)*\s*(\[[^\]\n]*\]\s*\n|[\w.-]+\s*=)"),
     ".css": r"[^{]*\{",
     **dict.fromkeys((".hbs", ".ejs", ".erb"), r"[\s\S]*(\{\{|<%)"),
+    ".lua": r"\s*(--|local\b|return\b|require\b|function\b|[\w.]+\s*=|L\[)",
+    ".nsh": r"\s*(;|#|/\*|!\w|\$\{|LangString\b)",
+    **dict.fromkeys((".rmd", ".qmd"), r"\s*(---\s*\n|#+ |```)"),
     ".org": r"\s*(\*+ |#\+)",
     ".tab": r"[^\n]*\t",
     ".eml": r"[\w-]+:[^\n]*\n[\w-]+:",
@@ -73,9 +77,10 @@ _SIGNS = {
     r"(?:[#!][^\n]*\n|[^\S\n]*\n)*(?:[\w-]+(?:\.[\w-]+)+[ \t]*=[^\n]*\n){2}": ("properties", _HOW[".properties"]),
     r"\s*\\documentclass\b": ("LaTeX", _PO4A),
     r"\{\\rtf\d": ("RTF", _OKAPI),
-    r"WEBVTT(?: [^\n]*|\t[^\n]*)?\r?\n\r?\n": ("WebVTT", "give it the suffix .vtt"),
-    r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d{3} +--> +\d\d:": ("SRT", "give it the suffix .srt"),
-    r"(?:#[^\n]*\n|[^\S\n]*\n)*msgid \"": ("gettext's PO", "give it the suffix .po"),
+    r"WEBVTT(?: [^\n]*|\t[^\n]*)?\r?\n(?:[\w-]+[:=][^\n]*\n)*\r?\n": ("WebVTT", "give it the suffix .vtt"),
+    r"(?:[^\S\n]*\n)*\d+[^\S\n]*\n\d\d:\d\d:\d\d[,.]\d{3} +--> +\d\d:": ("SRT", "give it the suffix .srt"),
+    r"(?:#[^\n]*\n|[^\S\n]*\n)*(?:msgid|msgctxt) \"": ("gettext's PO", "give it the suffix .po"),
+    r"\s*\[Script Info\]": ("subtitles of ASS", _HOW[".ass"]),
     r"\s*<(?:srcset|refset|tstset)\b": ("a test set of WMT", "give it the suffix .sgm"),
     r"\s*<(?:tmx|xliff)\b": ("XML", "give it the suffix .tmx or .xlf"),
 }
@@ -101,6 +106,18 @@ def refuse_known_format(path: Path, instead: str = "", *, but: tuple[str, ...] =
         advice = instead if holds_pairs else f"its lines are not sentences; {_HOW.get(suffix, _OWN_TOOL)}"
         raise DataError(f"{path} is not plain text: {advice}")
     refuse_known_text(str(path), head)
+
+
+def refuse_other_output(path: Path, *but: str) -> None:
+    """Refuses to write lines of plain text under the name of another format. `but` are suffixes that may be written.
+
+    A suffix that is a language's code, too, says nothing of a format.
+    """
+    suffix = suffix_of(path)
+    if suffix in NOT_LINES and suffix not in (*_CODES, *but):
+        begin, _, end = str(path).lower().rpartition(suffix)
+        name = f"{str(path)[: len(begin)]}.txt{str(path)[len(begin) + len(suffix) :] if end else ''}"
+        raise UsageError(f"--output {path}: what is written is no {suffix}; give it another name, such as {name}")
 
 
 def refuse_known_text(name: str, head: str) -> None:

@@ -106,3 +106,25 @@ def test_control_characters_in_names_do_not_reach_the_terminal(tfm: Tfm) -> None
     done = tfm("translate", "--run", "a\x1b[31mb", "x")
     assert b"\x1b" not in done.stderr
     assert "a\\x1b[31mb" in error_of(done)
+
+
+@pytest.mark.parametrize("name", ["out.zip", "out.Z", "out.docx", "out.po", "out.srt", "out.json", "out.csv.gz"])
+def test_lines_go_into_no_file_of_another_format(tfm: Tfm, tiny_run: Path, tmp_path: Path, name: str) -> None:
+    done = tfm("translate", "--run", tiny_run, "--output", name, "one two")
+    assert (done.returncode, done.stdout, (tmp_path / name).exists()) == (2, b"", False)
+    assert f"tfm: error: --output {name}: what is written is no " in error_of(done)
+    if name == "out.json":
+        done = tfm("translate", "--run", tiny_run, "--output", name, "--json", "one two")
+        assert done.returncode == 0 and (tmp_path / name).read_bytes().startswith(b"{")
+
+
+def test_a_page_goes_into_no_file_of_another_format(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("explain", "--run", tiny_run, "one two", "--output", "x.pdf")
+    assert done.returncode == 2 and "--output x.pdf: what is written is no .pdf" in error_of(done)
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="this system has no such file")
+def test_a_pipe_with_a_name_is_known_by_how_it_begins(tfm: Tfm, tiny_run: Path) -> None:
+    done = tfm("translate", "--run", tiny_run, "--input", "/dev/stdin", stdin=b"WEBVTT\nKind: captions\n\n00:01.000\n")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert "/dev/stdin looks like WebVTT: its lines are not sentences; give it the suffix .vtt" in error_of(done)

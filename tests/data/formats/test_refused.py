@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.formats import SUFFIXES
-from tfm.data.formats.refused import NOT_LINES, refuse_known_format, refuse_known_text
-from tfm.system.errors import DataError
+from tfm.data.formats.refused import NOT_LINES, refuse_known_format, refuse_known_text, refuse_other_output
+from tfm.system.errors import DataError, UsageError
 
 BY_NAME = {
     ".strings": "Xcode",
@@ -42,10 +42,29 @@ BY_NAME = {
     ".ods": "save the sheet as .csv",
     ".srt": "tfm translate --input",
     ".sgm": "tfm evaluate",
+    ".rc2": "rc2po",
+    **dict.fromkeys((".svelte", ".haml", ".neon", ".go", ".rb", ".c"), "the tool that made it"),
+    **dict.fromkeys((".7z", ".Z", ".lzma"), "unpack it first"),
 }
 
 
-LANGUAGES = (".cs", ".pl", ".sh", ".hbs", ".cfg", ".org", ".tab", ".eml", ".lrc", ".smi", ".itt", ".svg", ".dtd")
+LANGUAGES = (
+    ".cs",
+    ".pl",
+    ".sh",
+    ".hbs",
+    ".cfg",
+    ".org",
+    ".tab",
+    ".eml",
+    ".lrc",
+    ".smi",
+    ".itt",
+    ".svg",
+    ".dtd",
+    ".isl",
+    ".lua",
+)
 """Suffixes that are codes of languages, two of them of programs as well."""
 BEGINNINGS = {
     ".ass": "[Events]",
@@ -66,6 +85,11 @@ BEGINNINGS = {
     ".tsx": "import React from 'react'",
     ".vue": "<template>",
     ".wxl": "<?xml version='1.0'?>",
+    ".isl": "; *** Inno Setup\n[LangOptions]\n",
+    ".lua": "local L = {}\n",
+    ".nsh": "!insertmacro LANG\n",
+    ".qmd": "---\ntitle: a\n---\n",
+    ".rmd": "# A heading\n",
 }
 """How a file begins whose suffix could be a language's code."""
 
@@ -108,9 +132,14 @@ CONTENTS = {
     "JSON": ['{\n  "title": "x"\n}', '[\n\t{"a": 1}\n]', '{\r\n    "cells": [\r\n'],
     "LaTeX": ["\\documentclass{article}\n"],
     "RTF": ["{\\rtf1\\ansi"],
-    "WebVTT": ["WEBVTT\n\n00:01.000 --> 00:02.000\nx\n", "WEBVTT - title\r\n\r\n"],
-    "SRT": ["1\r\n00:00:01,000 --> 00:00:02,000\r\nx\r\n"],
-    "gettext's PO": ['# x\n\nmsgid ""\nmsgstr ""\n'],
+    "WebVTT": [
+        "WEBVTT\n\n00:01.000 --> 00:02.000\nx\n",
+        "WEBVTT - title\r\n\r\n",
+        "WEBVTT\nKind: captions\nLanguage: en\n\n",
+    ],
+    "SRT": [f"{blank}1\r\n00:00:01,000 --> 00:00:02,000\r\nx\r\n" for blank in ("", "\r\n", "\n \n")],
+    "subtitles of ASS": ["[Script Info]\nTitle: x\n"],
+    "gettext's PO": ['# x\n\nmsgid ""\nmsgstr ""\n', '#: a.c:1\nmsgctxt "a"\nmsgid "b"\n', 'msgctxt "a"\nmsgid "b"\n'],
     "a test set of WMT": ['<srcset setid="x">\n'],
     "XML": ['<tmx version="1.4">\n'],
 }
@@ -135,6 +164,8 @@ def test_a_beginning_says_it(write: Write, what: str, encoding: str) -> None:
         "<2de> the cat\n",
         "1\n2\n3\n",
         "WEBVTT is a format\nof subtitles\n",
+        "WEBVTT\nof subtitles\n\n",
+        "\n1\n2\n",
         "msgid is a keyword\n",
         "# a heading\n\n```\n",
         "title = the cat\n",
@@ -151,7 +182,7 @@ def test_sentences_may_look_odd(write: Write, text: str) -> None:
 @given(st.text())
 def test_a_text_of_one_line_is_never_refused_for_its_content_but_for_markup(text: str) -> None:
     line = text.replace("\n", " ")
-    if not line.strip().lower().startswith(("<", "{\\rtf", "\\documentclass", "msgid")):
+    if not line.strip().lower().startswith(("<", "{\\rtf", "\\documentclass", "msgid", "msgctxt", "[script info]")):
         refuse_known_text("it", line)
 
 
@@ -168,3 +199,15 @@ def test_what_pairs_there_are_is_said(write: Write) -> None:
             content = BEGINNINGS.get(suffix, "{}")
             refuse_known_format(write(f"a{suffix}", content), "give it to --data")
         assert ("give it to --data" in str(refused.value)) == (suffix in SUFFIXES and suffix != ".json"), suffix
+
+
+def test_lines_are_not_written_under_the_name_of_another_format() -> None:
+    for name in ("out.zip", "out.7z", "out.Z", "out.lzma", "out.docx", "out.xlsx", "o/out.PO", "out.tmx", "out.csv"):
+        stem = name.rpartition(".")[0]
+        with pytest.raises(UsageError, match=rf"--output {name}: what is written is no \.\w+; .* such as {stem}\.txt$"):
+            refuse_other_output(Path(name))
+    with pytest.raises(UsageError, match=r"such as csv\.csv\.txt\.gz$"):
+        refuse_other_output(Path("csv.csv.csv.gz"))
+    for name in ("out", "out.txt", "out.de", "train.ts", "out.cs.gz", "out.bz2", "out.en.xz", "x.zst", "/dev/stdout"):
+        refuse_other_output(Path(name))
+    refuse_other_output(Path("out.json"), ".json")
