@@ -90,7 +90,9 @@ def translate(
     in_place = _document(input_, output, settings, attention is not None, json_ or bool(prefix)) if input_ else None
     if in_place is None:
         refuse_other_output(output, *(JSON_LINES if json_ else ()))
-    elif not isinstance(in_place, list):
+    elif isinstance(in_place, list):
+        _say_templates(in_place, input_, console)
+    else:
         console.say(in_place.remark)
     with importing():
         from ..engine.device import keep_freed_memory
@@ -220,7 +222,15 @@ def _document(
         raise UsageError("--attention is for lines, not for a document that is translated in place")
     if as_lines:
         raise UsageError(f"{path} is translated in place; --json and --prefix are for lines")
-    return documents_below(path, output) if path.is_dir() else open_document(path, output, settings)
+    return documents_below(path, output, settings) if path.is_dir() else open_document(path, output, settings)
+
+
+def _say_templates(files: "list[tuple[Path, Path]]", folder: Path | None, console: Console) -> None:
+    """Says which templates of messages in a folder are not translated, as there are messages beside them."""
+    from ..engine.documents import templates_beside
+
+    for path in templates_beside(folder, files) if folder else ():
+        console.say(f"{path}: a template; it is left, and the .po files beside it are translated")
 
 
 def _with_languages_of(run: Path, settings: DataConfig) -> DataConfig:

@@ -12,7 +12,9 @@ VocabularyType = Literal["unigram", "bpe", "char", "word"]
 MAX_VOCAB_SIZE = 1_000_000
 MAX_VOCABULARY_BYTES = 16_000_000
 """Largest SentencePiece file."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_@][A-Za-z0-9]{1,8})*")
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_@][A-Za-z0-9]{1,8})*")
+"""The code of a language, such as `en`, `pt-BR` and `sr@latin`."""
+"""The code of a language, such as `en`, `pt-BR` and `sr@latin`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class DataConfig:
         if not 1 <= self.max_length_ratio < math.inf:
             problems.append(f"max_length_ratio must be at least 1 and finite, but is {self.max_length_ratio}")
         for key in ("src_language", "tgt_language"):
-            if (code := getattr(self, key)) and not _LANGUAGE.fullmatch(code):
+            if (code := getattr(self, key)) and not LANGUAGE.fullmatch(code):
                 problems.append(f"{key} must be the code of a language, such as en or pt-BR, but is {code!r:.60}")
         try:
             encoding_named(self.encoding or "utf-8")
@@ -88,7 +90,7 @@ class DataConfig:
         Two columns whose names are codes of languages name these, too.
         """
         columns = self.src_column, self.tgt_column
-        if columns == ("src", "tgt") or not all(map(_LANGUAGE.fullmatch, columns)):
+        if columns == ("src", "tgt") or not all(map(LANGUAGE.fullmatch, columns)):
             columns = "", ""
         return self.src_language or columns[0], self.tgt_language or columns[1]
 

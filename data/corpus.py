@@ -1,7 +1,7 @@
 """Parallel corpora: streams of sentence pairs, each of one or several parts in the formats of `formats`."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, islice
@@ -14,7 +14,7 @@ from .cleaning import clean
 from .config import DataConfig
 from .formats import FORMATS, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec, suffix_of
 from .formats.format import Corpus as Corpus
-from .formats.format import Format, same_language
+from .formats.format import Format, common_language
 from .formats.format import Pair as Pair
 from .formats.refused import refuse_known_format
 from .formats.text import TEST_SETS, TOY, open_text, open_toy, open_two_files
@@ -216,15 +216,12 @@ def join_corpora(parts: Sequence[Corpus]) -> Corpus:
         any(part.incomplete for part in parts),
         any(part.repeats for part in parts),
         text_only=parts[0].text_only,
-        languages=(_common(part.languages[0] for part in parts), _common(part.languages[1] for part in parts)),
+        languages=(
+            common_language(part.languages[0] for part in parts),
+            common_language(part.languages[1] for part in parts),
+        ),
         failed=tuple(one for part in parts for one in part.failed),
     )
-
-
-def _common(codes: Iterable[str]) -> str:
-    """The language that all codes are of; empty if there is none."""
-    known = sorted({code for code in codes if code}, key=len)
-    return known[0] if known and all(same_language(code, known[0]) for code in known) else ""
 
 
 def first_pairs(corpus: Corpus, count: int) -> Corpus:

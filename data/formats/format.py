@@ -1,6 +1,7 @@
 """What a corpus is and what a format is, and what all formats of files share."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -19,8 +20,31 @@ Languages = tuple[str, str]
 @lru_cache(maxsize=1024)
 def same_language(code: str, wanted: str) -> bool:
     """Whether a language code is the one wanted, or a regional form of it: `en-GB` is `en`; letter case is ignored."""
-    code, wanted = (one.lower().replace("_", "-") for one in (code, wanted))
+    code, wanted = (re.sub("[_@]", "-", one.lower()) for one in (code, wanted))
     return code == wanted or code.startswith(f"{wanted}-")
+
+
+def fits(code: str, wanted: str) -> bool:
+    """Whether a language that a file names, or not, is the one wanted, or a more general form of it."""
+    return not code or not wanted or same_language(code, wanted) or same_language(wanted, code)
+
+
+def common_language(codes: Iterable[str]) -> str:
+    """The language that all codes are of; empty if there is none."""
+    known = sorted({code for code in codes if code}, key=len)
+    return known[0] if known and all(same_language(code, known[0]) for code in known) else ""
+
+
+class OtherLanguages(DataError):
+    """A file that is in none of the languages that the settings name.
+
+    Attributes:
+        named: What it is in, with its name.
+    """
+
+    def __init__(self, named: str, rest: str) -> None:
+        super().__init__(named + rest)
+        self.named = named
 
 
 def unit_of(text_only: bool) -> str:

@@ -6,15 +6,19 @@ from pathlib import Path
 from ...system.errors import DataError
 from ..config import DataConfig
 from ..reading import open_bytes
-from .format import Pair, file_format, first_line
+from .format import FileSummary, Pair, common_language, file_format, first_line
 from .plurals import Plurals
 from .po import PoFile
 
 
 def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
     """Each message and its translation; an empty pair where it is missing, fuzzy or obsolete."""
-    del config
     file = PoFile(path)
+    file.refuse_other_languages(config.languages[1])
+    yield from _pairs_of(file)
+
+
+def _pairs_of(file: PoFile) -> Iterator[Pair]:
     plurals = {domain: Plurals.of(header.msgstr[0].text) for domain, header in file.headers.items()}
     for message in file.messages:
         if message.state != "translated":
@@ -25,9 +29,13 @@ def read_po(path: Path, config: DataConfig) -> Iterator[Pair]:
         yield from _pairs(message.msgid.text, plural, [part.text for part in message.msgstr], forms)
 
 
-def _describe(path: Path, config: DataConfig) -> str:
-    del config
-    return f"{path}: {PoFile(path).counts()}"
+def look_through(path: Path, config: DataConfig) -> FileSummary:
+    """Counts what `read_po` yields, and says what it is."""
+    file = PoFile(path)
+    file.refuse_other_languages(config.languages[1])
+    language = common_language(file.languages)
+    named = f" to {language}" if language else ""
+    return FileSummary(sum(1 for _ in _pairs_of(file)), ("", language), f"{path}{named}: {file.counts()}")
 
 
 def read_mo(path: Path, config: DataConfig) -> Iterator[Pair]:
@@ -54,5 +62,5 @@ def _pairs(msgid: str, plural: str | None, forms: list[str], plurals: Plurals) -
     return [(text, forms[form]) for text, form in [*pairs, (plural, plurals.many)] if form < len(forms)]
 
 
-PO = file_format(read_po, describe=_describe, incomplete=True)
+PO = file_format(read_po, look_through=look_through, incomplete=True)
 MO = file_format(read_mo, incomplete=True)

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ...system.errors import DataError
+from ..config import LANGUAGE
 from ..reading import open_bytes
+from .format import OtherLanguages, fits
 
 State = Literal["translated", "fuzzy", "empty", "obsolete"]
 STATES: tuple[State, ...] = ("translated", "fuzzy", "empty", "obsolete")
@@ -151,6 +153,24 @@ class PoFile:
         """What the header of a message's domain says; an empty text if there is none."""
         header = self.headers.get(message.domain)
         return header.msgstr[0].text if header else ""
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that its headers name by their codes."""
+        named = (header_value(header.msgstr[0].text, "Language") for header in self.headers.values())
+        return [code for code in named if LANGUAGE.fullmatch(code)]
+
+    def refuse_other_languages(self, wanted: str) -> None:
+        """Refuses a file whose header names another target language than the one wanted.
+
+        Raises:
+            OtherLanguages: Neither is a more general form of the other.
+        """
+        if other := next((code for code in self.languages if not fits(code, wanted)), None):
+            raise OtherLanguages(
+                f"{self.path}: in {other}, as its header says (Language)",
+                f", not in {wanted}; name the language of the file: --tgt-language {other}",
+            )
 
     def counts(self) -> str:
         """How many messages there are in each state, for people."""

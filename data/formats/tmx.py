@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import FileSummary, Languages, Pair, file_format, same_language
+from .format import FileSummary, Languages, OtherLanguages, Pair, file_format, same_language
 from .states import is_by_machine, unfinished
 from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
 
@@ -105,10 +105,8 @@ class TmxLanguages:
     def refusal(self) -> DataError:
         """The error for a memory without a unit in these languages."""
         two = " and ".join(self.pair) if self.pair else "two languages"
-        return DataError(
-            f"{self._path}: no unit in {two}; it has {', '.join(sorted(self.met)) or 'none'}; name two:"
-            " --src-language en --tgt-language de"
-        )
+        named = f"{self._path}: no unit in {two}; it has {', '.join(sorted(self.met)) or 'none'}"
+        return OtherLanguages(named, "; name two: --src-language en --tgt-language de")
 
 
 def _different(codes: list[str]) -> list[str]:

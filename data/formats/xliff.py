@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
-from .format import FileSummary, Languages, Pair, file_format, same_language
+from .format import FileSummary, Languages, OtherLanguages, Pair, file_format, fits
 from .states import State, state_of
 from .xml import Element, Kind, elements, lines_of, text_of
 
@@ -86,17 +86,17 @@ class XliffLanguages:
             DataError: The settings name no languages, and the file has several.
         """
         now = languages_of(unit)
-        if all(map(_fits, now, self._wanted)):
+        if all(map(fits, now, self._wanted)):
             if all(now) and not all(self._wanted):
                 self._first = self._first if all(self._first) else now
-                if not all(map(_fits, self._first, now)):
+                if not all(map(fits, self._first, now)):
                     raise DataError(
                         f"{self._path}: from {named(self._first)}, and further on from {named(now)}; name the languages"
                         f" to take: --src-language {now[0]} --tgt-language {now[1]}"
                     )
             self.taken = (self.taken[0] or now[0], self.taken[1] or now[1])
             return True
-        if turned and all(self._wanted) and all(now) and all(map(_fits, now, reversed(self._wanted))):
+        if turned and all(self._wanted) and all(now) and all(map(fits, now, reversed(self._wanted))):
             self.taken = now[1], now[0]
             return None
         self.others[now] += segments
@@ -107,9 +107,10 @@ class XliffLanguages:
         if found or not self.others:
             return
         src, tgt = next(iter(self.others))
-        raise DataError(
-            f"{self._path}: from {' and '.join(map(named, self.others))}, not from {named(self._wanted)}; name the"
-            f" languages of the file: --src-language {src or 'en'} --tgt-language {tgt or 'de'}"
+        raise OtherLanguages(
+            f"{self._path}: from {' and '.join(map(named, self.others))}",
+            f", not from {named(self._wanted)}; name the languages of the file: --src-language {src or 'en'}"
+            f" --tgt-language {tgt or 'de'}",
         )
 
 
@@ -126,11 +127,6 @@ def languages_of(unit: Element) -> Languages:
 def _language(unit: Element, *names: str) -> str:
     """An attribute of the closest element around a unit that has it."""
     return next((above.get(name) for above in unit.around() for name in names if above.get(name)), "")
-
-
-def _fits(code: str, wanted: str) -> bool:
-    """Whether a language that a file names, or not, is the one wanted, or a more general form of it."""
-    return not code or not wanted or same_language(code, wanted) or same_language(wanted, code)
 
 
 def read(path: Path, config: DataConfig) -> Iterator[Pair]:

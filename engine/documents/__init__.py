@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ...data.config import DataConfig
 from ...data.formats import suffix_of
-from ...data.formats.folder import files_below
-from ...system.errors import UsageError
+from ...data.formats.folder import all_below, files_below, refuse_several_languages
+from ...system.errors import DataError, UsageError
 from .document import Document
 from .gettext import PoDocument
 from .subtitles import SubtitleDocument
@@ -74,12 +74,12 @@ def open_document(path: Path, output: Path | None, config: DataConfig) -> Docume
     return document
 
 
-def documents_below(folder: Path, output: Path | None) -> list[tuple[Path, Path]]:
+def documents_below(folder: Path, output: Path | None, config: DataConfig) -> list[tuple[Path, Path]]:
     """The documents of a folder, and for each the file to write, at the same place in another folder.
 
     Raises:
         UsageError: The other one is missing, or a file, or has links to what is read; or there are no documents, or of
-            several kinds.
+            several kinds, or of several target languages where the settings name none.
     """
     if output is None or output.is_file():
         raise UsageError(f"{folder} is a folder: name another one to write its files to, --output DIR")
@@ -88,4 +88,20 @@ def documents_below(folder: Path, output: Path | None) -> list[tuple[Path, Path]
     read = {path.resolve() for path, _ in pairs}
     if (linked := next((target for _, target in pairs if target.resolve() in read), None)) is not None:
         raise UsageError(f"{linked} leads to {linked.resolve()}, which would be overwritten; name another --output")
+    if not config.languages[1] and suffix_of(pairs[0][0]) in WITH_NOTES:  # the other formats name no language
+        refuse_several_languages(folder, [(path, _language_of(path, config)) for path, _ in pairs])
     return pairs
+
+
+def templates_beside(folder: Path, files: list[tuple[Path, Path]]) -> list[Path]:
+    """The templates of messages in a folder of messages: those are translated, and these are not."""
+    there = {path for path, _ in files}
+    return [path for path in all_below(folder, {".pot"}) if path not in there]
+
+
+def _language_of(path: Path, config: DataConfig) -> str:
+    """The target language that a document names; empty if it cannot be read, which is said when it is its turn."""
+    try:
+        return DOCUMENTS[suffix_of(path)](path, config).fields.language
+    except DataError:
+        return ""

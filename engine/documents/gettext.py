@@ -35,6 +35,8 @@ class PoDocument:
         self._manner = Manner.of(self._file)
         self._is_template = suffix_of(path) == ".pot"
         self._language = config.languages[1]
+        if not self._is_template:
+            self._file.refuse_other_languages(self._language)
         self._charset = "utf-8" if self._file.charset == "ascii" else self._file.charset
         headers = self._file.headers
         self._rules = {domain: self._rule(header.msgstr[0].text) for domain, header in headers.items()}
@@ -42,8 +44,7 @@ class PoDocument:
         self._filled: dict[int, dict[int, str]] = {}
         self._reviews: dict[int, Review] = {}
         self.fields = Fields()
-        languages = (header_value(header.msgstr[0].text, "Language") for header in headers.values())
-        self.fields.language = self._language or next(filter(None, languages), "")
+        self.fields.language = self._language or next(iter(self._file.languages), "")
         without_forms = sum(not self._add(*numbered) for numbered in enumerate(self._file.messages))
         self.remark = f"{path}: {self._file.counts()}"
         if without_forms:

@@ -46,6 +46,28 @@ def test_templates_in_a_folder_become_po(tfm: Tfm, tiny_run: Path, tmp_path: Pat
     assert done.returncode == 0 and (tmp_path / "out" / "app.po").is_file(), error_of(done)
 
 
+def test_messages_in_another_language_are_left_and_a_template_beside_them_is_said(
+    tfm: Tfm, tiny_run: Path, tmp_path: Path, write: Write
+) -> None:
+    for code in ("de", "fr_CA"):
+        write(f"in/{code}.po", PO.replace("Content", f"Language: {code}\\nContent"))
+    write("in/app.pot", PO)
+    write("in/none.po", PO.replace("Content", "Language: \\nContent"))
+    command = ("translate", "--run", tiny_run, "--input", "in", "--output", "out", "--beam-size", 1)
+    done = tfm(*command)
+    assert done.returncode == 2 and "name the one to take: --tgt-language de" in error_of(done), error_of(done)
+    done = tfm(*command, "--tgt-language", "fr")
+    said = error_of(done)
+    assert done.returncode == 3 and "1 of 3 files failed" in said, said
+    assert "in/de.po: in de, as its header says (Language), not in fr; name the language of the file" in said
+    assert "in/app.pot: a template; it is left" in said
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"fr_CA.po", "none.po"}
+    alone = ("translate", "--run", tiny_run, "--input", "in/de.po", "--output", "de.po", "--beam-size", 1)
+    done = tfm(*alone, "--tgt-language", "fr")
+    assert done.returncode == 3 and "in/de.po: in de, " in error_of(done) and not (tmp_path / "de.po").exists()
+    assert tfm(*alone).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

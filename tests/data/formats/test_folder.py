@@ -76,3 +76,50 @@ def test_one_kind_at_a_time(write: Write, tmp_path: Path) -> None:
 def test_compiled_messages_alone_are_read(write: Write, tmp_path: Path) -> None:
     write("f/a.json", '{"src": "one", "tgt": "eins"}\n')
     assert pairs_of(tmp_path / "f") == [("one", "eins")]
+
+
+IN = 'msgid ""\nmsgstr "Language: {}\\nContent-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "one"\nmsgstr "{}"\n'
+
+
+def test_messages_in_several_languages_are_no_corpus_unless_one_is_wanted(write: Write, tmp_path: Path) -> None:
+    write("f/de.po", IN.format("de_AT", "eins"))
+    write("f/fr.po", IN.format("fr", "un"))
+    write("f/none.po", IN.format("", "une"))
+    write("f/odd.po", IN.format("French (France)", "ung"))
+    write("f/app.pot", IN.format("", ""))
+    folder = str(tmp_path / "f")
+    said = r"f has files of several target languages: de_AT \(de\.po\), fr \(fr\.po\); name the one to take: --tgt-lang"
+    with pytest.raises(UsageError, match=said):
+        open_spec(folder, DataConfig())
+    corpus = open_corpus(DataConfig(data=[folder], src_language="en", tgt_language="fr"))
+    assert list(corpus.pairs()) == [("one", "un"), ("one", "une"), ("one", "ung")] and corpus.languages == ("", "fr")
+    assert f"{folder}/de.po: in de_AT, as its header says (Language); it is left out" in corpus.remarks
+    with pytest.raises(DataError, match=r"(?s)de\.po: in de_AT, .*, not in es; name the .*--tgt-language de_AT"):
+        open_spec(str(tmp_path / "f" / "de.po"), DataConfig(tgt_language="es"))
+    assert pairs_of(tmp_path / "f" / "de.po", DataConfig(tgt_language="de")) == [("one", "eins")]
+    write("f/de.po", IN.format("fr_CA", "un"))
+    assert open_spec(folder, DataConfig()).languages == ("", "fr")
+
+
+def test_regions_of_the_language_that_is_wanted_are_one_corpus(write: Write, tmp_path: Path) -> None:
+    for code in ("pt_BR", "pt_PT"):
+        write(f"f/{code}.po", IN.format(code, "um"))
+    assert len(list(open_spec(str(tmp_path / "f"), DataConfig(tgt_language="pt")).pairs())) == 2
+    with pytest.raises(UsageError, match=r"pt_BR .*, pt_PT "):
+        open_spec(str(tmp_path / "f"), DataConfig())
+
+
+def test_units_in_several_languages_are_no_corpus_unless_one_is_wanted(write: Write, tmp_path: Path) -> None:
+    for code, text in (("de", "eins"), ("fr", "un")):
+        write(
+            f"f/{code}.xlf",
+            f'<xliff version="1.2"><file source-language="en" target-language="{code}"><body><trans-unit id="1">'
+            f"<source>one</source><target>{text}</target></trans-unit></body></file></xliff>",
+        )
+    with pytest.raises(UsageError, match=r"several target languages: de \(de\.xlf\), fr \(fr\.xlf\)"):
+        open_spec(str(tmp_path / "f"), DataConfig())
+    corpus = open_corpus(DataConfig(data=[str(tmp_path / "f")], tgt_language="fr"))
+    assert list(corpus.pairs()) == [("one", "un")] and not corpus.failed
+    assert f"{tmp_path}/f/de.xlf: from en to de; it is left out" in corpus.remarks
+    with pytest.raises(DataError, match="no file has a pair"):
+        open_spec(str(tmp_path / "f"), DataConfig(tgt_language="es"))
