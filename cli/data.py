@@ -100,7 +100,7 @@ def data(
     dev_pairs = [] if others is None else list(others.pairs())
     if (remark := swap_remark([pairs[row] for row in sample_rows(len(pairs))], dev_pairs)) is not None:
         console.warn(remark)
-    found = audit(pairs, dev_pairs)
+    found = audit(pairs, dev_pairs, incomplete=corpus.incomplete)
     if report is not None:
         with OutputFile(report) as stream:
             stream.writelines(f"{fault.row + 1}\t{fault.kind}\t{fault.detail}\n" for fault in found.faults)
@@ -127,6 +127,8 @@ def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: b
         if not count:
             continue
         print(f"{kind:<10} {count:>7,}  ({100 * count / found.pairs:.2f} %)  {meaning}")
+        if kind == "untranslated":  # their texts were not read
+            continue
         if kind == "shifted":
             for shift in found.shifts:
                 where = (
@@ -137,7 +139,7 @@ def _print(found: "Audit", pairs: list["Pair"], corpus: "Corpus", *, reported: b
         for fault in [fault for fault in found.faults if fault.kind == kind][:EXAMPLES]:
             src, tgt = (shortened(side, 100) for side in pairs[fault.row])
             print(f"  line {fault.row + 1:,}{': ' + fault.detail if fault.detail else ''}\n    {src}\n    {tgt}")
-    if not found.faults:
+    if all(fault.kind == "untranslated" for fault in found.faults):
         print("no fault found")
     elif not reported:
         print("all of them to a file: --report FILE; a copy without them: --clean DIR")

@@ -90,7 +90,7 @@ def embed(
     known = options.checked_encoding(encoding)
     both = _paired(file_lines(src, known), file_lines(tgt, known), f"{src} and {tgt}") if src and tgt else None
     chunks = line_chunks(text, input_, console, encoding=known) if both is None else ()
-    decoder = LineDecoder(known)
+    decoder = LineDecoder(known, 0 if both is None else None)
     how: dict[str, Any] = {"checkpoint": checkpoint, "device": device, "warn": console.warn}
     if pieces:
         parts = _pieces(PieceEmbedder.load(directory, **how), chunks, decoder)

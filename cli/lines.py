@@ -11,9 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
-from ..data.charset import likely_encodings
+from ..data.charset import Undecoded
 from ..data.reading import (
-    BAD_LINES_LOOKED_AT,
     MAX_LINE_BYTES,
     Controls,
     as_text,
@@ -110,7 +109,7 @@ def write_results(
         encoding: The encoding that the lines were in, if not UTF-8; else empty.
         done: Lines before the first of these; `on_done` hears how many have been written, these included.
     """
-    decoder, line_number = LineDecoder(encoding), done
+    decoder, line_number = LineDecoder(encoding, done), done
     for chunk in chunks:
         texts = decoder.decode(chunk)
         stream.writelines(line + "\n" for line in work(texts, line_number))
@@ -126,12 +125,13 @@ class LineDecoder:
 
     Args:
         encoding: The encoding that the user named, from which they were brought into UTF-8.
+        done: Lines of the text before these; None for lines of several texts.
     """
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, done: int | None = 0) -> None:
         self._encoding = encoding
-        self.too_long = self._bad_lines = 0
-        self._bad: list[bytes] = []
+        self.too_long = 0
+        self._bad = Undecoded(done)
         self._controls = Controls("the input")
 
     def decode(self, chunk: Chunk) -> list[str]:
@@ -139,10 +139,8 @@ class LineDecoder:
         texts: list[str] = []
         for raw in chunk:
             self.too_long += raw is None
+            self._bad.add(raw)
             text = (raw or b"").decode("utf-8", errors="replace")
-            if raw is not None and "\ufffd" in text and text.encode() != raw:
-                self._bad_lines += 1
-                self._bad += [raw] if len(self._bad) < BAD_LINES_LOOKED_AT else []
             self._controls.add(raw or b"")
             texts.append(text)
         self._controls.refuse_binary()
@@ -150,11 +148,11 @@ class LineDecoder:
 
     def report(self, console: Console) -> None:
         """Says how many lines were not UTF-8, and how many control characters there were."""
-        if self._bad_lines:
-            lines = "1 line was" if self._bad_lines == 1 else f"{self._bad_lines:,} lines were"
+        if count := self._bad.count:
+            lines = "1 line was" if count == 1 else f"{count:,} lines were"
             console.warn(
                 f"{lines} not valid {self._encoding or 'UTF-8'}; what could not be read became U+FFFD;"
-                f" {'name another --encoding' if self._encoding else likely_encodings(self._bad)}"
+                f" {'name another --encoding' if self._encoding else self._bad.advice()}"
             )
         if found := self._controls.found:
             console.warn(f"{counted(found, 'control character')} in the input, read as spaces")

@@ -15,8 +15,11 @@ from .facts import SAMPLE, differences_in_numbers
 from .placeholders import differences
 from .scripts import are_unspaced, graphemes
 
-Kind = Literal["empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"]
+Kind = Literal[
+    "untranslated", "empty", "identical", "duplicate", "script", "mojibake", "numbers", "tags", "shifted", "overlap"
+]
 KINDS: dict[Kind, str] = {
+    "untranslated": "not translated, or not yet for good: left out",
     "empty": "no text on one side",
     "identical": "the same text on both sides",
     "duplicate": "a pair that was there before",
@@ -76,8 +79,14 @@ class Audit:
         return {fault.row for fault in self.faults if fault.kind in wanted}
 
 
-def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
-    """Looks at every pair of a corpus; `others` are those of validation and test sets."""
+def audit(pairs: Sequence[Pair], others: Iterable[Pair] = (), *, incomplete: bool = False) -> Audit:
+    """Looks at every pair of a corpus.
+
+    Args:
+        others: Those of validation and test sets.
+        incomplete: It is usual that much of the corpus is not translated yet. What is not, or has a translation by
+            machine or a draft, is there as an empty pair.
+    """
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
     src_script, tgt_script = (_main_script(side) for side in ([s for s, _ in cleaned], [t for _, t in cleaned]))
     known = {clean(src) for src, _ in others} - {""}
@@ -88,6 +97,9 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = ()) -> Audit:
     found = Audit(len(pairs), src_lengths, _lengths([tgt for _, tgt in cleaned]), shifts=shifts)
     for row, ((src, tgt), raw) in enumerate(zip(cleaned, pairs, strict=True)):
         faults = _faults_of_pair(src, tgt, (src_script, tgt_script))
+        if incomplete and not any(raw):
+            del faults["empty"]
+            faults["untranslated"] = ""
         if broken := _broken_characters(raw, (src_script, tgt_script)):
             faults["mojibake"] = broken
         if (src, tgt) in seen and src and tgt:

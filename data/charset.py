@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -60,6 +61,11 @@ def wide_encoding(head: bytes) -> str:
     return ""
 
 
+def is_iso_2022_jp(head: bytes) -> bool:
+    """Whether text switches to Japanese by escape sequences, which are ASCII and so UTF-8, too."""
+    return re.search(rb"\x1b\$[@B](?:[!-~]{2})+", head) is not None
+
+
 def in_utf8(file: IO[bytes], encoding: str) -> IO[bytes]:
     """The content of a file as bytes of UTF-8; where it is wrong, bytes that are no UTF-8. A mark stays."""
     return file if encoding == "utf-8" else io.BufferedReader(_Recoded(file, encoding))
@@ -85,6 +91,54 @@ class _Recoded(io.RawIOBase):
         return len(given)
 
 
+class Undecoded:
+    """The lines of a text that are not UTF-8, and what to do about them.
+
+    Args:
+        lines: How many lines came before, all of them UTF-8; None for lines that have no numbers, as of two files.
+        sound: How many of those were not ASCII alone.
+    """
+
+    def __init__(self, lines: int | None = 0, sound: int = 0) -> None:
+        self.count, self._lines, self._sound, self._numbered = 0, lines or 0, sound, lines is not None
+        self._first, self._places = list[bytes](), list[int]()
+        self._ends_within = False
+
+    def add(self, raw: bytes | None) -> bool:
+        """Looks at the next line; None is one that could not be read. Says whether it is sound."""
+        self._lines += 1
+        self._ends_within = False
+        try:
+            (raw or b"").decode("utf-8")
+        except UnicodeDecodeError as error:
+            self.count += 1
+            self._ends_within = error.reason == "unexpected end of data"
+            if len(self._first) < _LOOKED_AT:
+                self._first.append(raw or b"")
+                self._places.append(self._lines)
+            return False
+        self._sound += raw is not None and not raw.isascii()
+        return True
+
+    def advice(self, *, cut: bool = False) -> str:
+        """What to do. `cut` says that the text ended without a line end."""
+        if self._sound and self.count == 1 and cut and self._ends_within:
+            return f"line {self._lines:,}, the last, ends within a character: the text seems to be cut"
+        if self._sound and self.count * _FEW <= self._lines:
+            named = ", ".join(f"{place:,}" for place in self._places[:_PLACES])
+            more = ", .." if self.count > _PLACES else ""
+            if not self._numbered:
+                which = "it is" if self.count == 1 else "they are"
+            else:
+                which = f"line {named} is" if self.count == 1 else f"lines {named}{more} are"
+            return f"{which} not UTF-8 and the rest is: mend {'that line' if self.count == 1 else 'those lines'}"
+        return likely_encodings(self._first)
+
+
+_LOOKED_AT = 100
+"""This many lines that are not UTF-8 are looked at, to see what a text may be in."""
+_FEW, _PLACES = 20, 5
+"""Of a text in UTF-8 at most one line in so many is none; so many of them are named."""
 _COHERENT = 0.2
 _MIXED = r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}"
 """Letters of two scripts side by side, such as the `f` and the sign of a `für` that is read as Chinese."""

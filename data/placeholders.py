@@ -25,16 +25,32 @@ _BOOLEAN_ATTRIBUTES = (
     "allowfullscreen|async|autofocus|autoplay|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|nowrap"
     "|open|readonly|required|reversed|selected"
 )
+_FOREIGN = (
+    r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u037d\u037f-\u0386\u0388-\u0481\u048a-\u0556\u0561-\u0587"
+    r"\u05d0-\u05ea\u0620-\u065f\u066e-\u06d3\u0900-\u0963\u0966-\u096f\u0971-\u0df3\u10a0-\u10fa\u10fc-\u10ff\u1e00-\u1fff"
+)
+"""Letters of addresses besides those of ASCII. Where words follow without a space, as in Chinese, Thai and Korean, they
+are text."""
+_CONVERSION = "(?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]"
+"""The end of a `%s`, `%ld` .."""
+_NAME = "[A-Za-z_] [A-Za-z0-9_.-]* [A-Za-z0-9_]"
 _PATTERNS = {
-    "url": r"(?: https?:// | ftp:// | www\. ) [!\#-&(-;=?-_a-{}~]* [A-Za-z0-9/#=&_~%+-]",  # a full stop is text
-    "email": r"(?<![A-Za-z0-9.+_-]) [A-Za-z0-9.+_-]{1,64} @ [A-Za-z0-9-]+ (?: \. [A-Za-z0-9-]+ )+",
+    "url": rf"""
+        (?: https?:// | ftp:// | www\. ) [!\#-&(-;=?-_a-{{}}~{_FOREIGN}]*
+        [A-Za-z0-9/\#=&_~%+{_FOREIGN}-]                # a full stop is text
+        """,
+    "email": rf"""
+        (?<![A-Za-z0-9.+_{_FOREIGN}-]) [A-Za-z0-9.+_{_FOREIGN}-]{{1,64}}
+        @ [A-Za-z0-9{_FOREIGN}-]+ (?: \. [A-Za-z0-9{_FOREIGN}-]+ )+
+        """,
     "markup": r"""
         :[A-Za-z][\w.:+-]{0,50}:` [^`<>]+ `            # :func:`x`, without words of its own
         | `` [^`]+ `` | (?<![\w`]) ` [^`\s]+ ` (?! [\w`])  # ``code`` and `code`
         | \|\w[\w.-]*\|                                # |name|, which stands for a text
         """,
     "tag": rf"""
-        </ [A-Za-z][\w:.-]* \s* > | <!--.{{0,500}}?-->
+        < /? [0-9]{{1,3}} > | < [0-9]{{1,3}} \s? /> # <0>, </0> and <1/>, of react-i18next
+        | </ [A-Za-z][\w:.-]* \s* > | <!--.{{0,500}}?-->
         | < [A-Za-z][\w:.-]*                           # words in angle brackets have no attributes: they are text
           (?: \s+ (?: [\w:@.-]+ \s*=\s* (?: "[^"]*" | '[^']*' | [^\s"'<>=]+ ) | (?:{_BOOLEAN_ATTRIBUTES})\b ) )*
           \s* /? >
@@ -42,14 +58,22 @@ _PATTERNS = {
     "entity": r"& (?: \#\d+ | \#x[0-9A-Fa-f]+ | [A-Za-z]\w* ) ;",
     "braces": r"""
         \{\\[^{}]*\}                                   # {\an8}, of subtitles
-        | \$? (?P<double>\{)? \{ \s? [\w.\[\]-]* (?: ![rsa] )? (?: : (?: [^{}\s]* | [^{}]* % [^{}]* ) )?
+        | \{\{ [\#/^>] \s? [A-Za-z] [^{}]{0,200} \}\}    # {{#if x}} and {{/if}}
+        | \{\{ \s? [\w$.\[\]-]+ (?: \s? \| \s? \w+ (?: \([^(){}]*\) )?  # {{ x | date:'short' }}
+            (?: \s? : \s? (?: '[^'{}]*' | "[^"{}]*" | [\w.-]+ ) )* )+ \s? \}\}
+        | (?: \$ | (?<!\d) % (?=\{\w) )?                # ${name}, and %{name}, of Ruby
+          (?P<double>\{)? \{ \s? (?: \$ (?=\w) )? [\w.\[\]-]* (?: ![rsa] )? (?: : (?: [^{}\s]* | [^{}]* % [^{}]* ) )?
           (?: , \s? \w+ (?: , \s? [\w:/.\#-]+ )? )? \s? \} (?(double)\})   # {}, {name}, {0:.2f}, ${name}, {n, number}
         """,
-    "printf": r"""
-        % \([\w.]+\) [-#0+]? \d* (?: \.\d+ )? [a-zA-Z]                      # %(name)s
+    "printf": rf"""
+        % (?:\d+\$)? \#@ \w+ @                                             # %#@count@, of Xcode
+        | % (?:\d+\$)? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )? <PRI[diouxX][A-Z0-9]+>  # of gettext
+        | (?<!\d) % (?! {_CONVERSION} ) {_NAME} %                           # %name%, of Symfony
+        | (?<!\d) % (?= {_CONVERSION} [^%] ) {_NAME} % (?! [A-Za-z0-9_%] )  # %count%, but not %dx%d
+        | % \([\w.]+\) [-#0+]? \d* (?: \.\d+ )? [a-zA-Z]                      # %(name)s
         | %% | % L? [1-9]\d? (?! [\d$.%]|\w) | (?<!\d) %n \b                # %1 and %n, of Qt
         | (?<!\d) % (?: \d+\$ )? [-#0+']? (?: \d+ | \* )? (?: \.(?:\d+|\*) )?   # %s, %1$s, %5.2f ..
-          (?: hh|ll|I64|[hlqLjzt] )? [diouxXeEfFgGcrsap@]
+          {_CONVERSION}
         | (?<=\d) % (?: \d+\$ )? [diouxXeEfFgGcrsap@] (?! \w)               # %d%s, but not 50%ige
         | \[X\d+X\]                                                        # what Weblate sends instead
         """,

@@ -18,7 +18,7 @@ from ..system.compression import COMPRESSIONS
 from ..system.errors import DataError, MissingFile
 from ..system.files import sha256_file
 from ..system.reporter import counted
-from .charset import UTF8_MARK, encoding_of, in_utf8, likely_encodings, marked_encoding, wide_encoding
+from .charset import UTF8_MARK, Undecoded, encoding_of, in_utf8, is_iso_2022_jp, marked_encoding, wide_encoding
 
 MAX_LINE_BYTES = 1_000_000
 """A longer line is cut here, so that memory stays bounded; no model reads a sentence of this length anyway."""
@@ -56,47 +56,39 @@ def read_lines(path: Path, *, skip_bad: bool = False, encoding: str = "") -> Ite
         skip_bad: Yield None for a line that is not in its encoding, instead of raising.
         encoding: Of a file without a byte-order mark, if not UTF-8.
     """
-    controls = Controls(str(path))
+    controls, sound, has_end = Controls(str(path)), 0, True
+
+    def on_open_end() -> None:
+        nonlocal has_end
+        has_end = False
+
     with open_bytes(path, encoding=encoding) as file:
-        lines = iter_raw_lines(file, str(path))
+        lines = iter_raw_lines(file, str(path), on_open_end=on_open_end)
         for number, raw in enumerate(lines, start=1):
             controls.add(raw)
             if controls.bytes > _BLOCK_BYTES:
                 controls.refuse_binary()
             try:
-                yield raw.decode("utf-8")
+                text = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 if not skip_bad:
-                    bad = [raw, *_bad_lines(lines, controls)]
+                    bad = Undecoded(number - 1, sound)
+                    bad.add(raw)
+                    for other in lines:
+                        controls.add(other)
+                        bad.add(other)
                     controls.refuse_binary()
-                    count = f"{counted(len(bad), 'line')} in all"
+                    count = f"{counted(bad.count, 'line')} in all"
                     place = f"{path}:{number} byte {error.start + 1}: invalid UTF-8 ({count});"
                     if encoding:
                         place = f"{path}:{number}: invalid {encoding} ({count});"
                         raise UndecodableText(f"{place} name another --encoding") from error
-                    raise UndecodableText(f"{place} {likely_encodings(bad[:BAD_LINES_LOOKED_AT])}") from error
+                    raise UndecodableText(f"{place} {bad.advice(cut=not has_end)}") from error
                 yield None
+            else:
+                sound += not raw.isascii()
+                yield text
     controls.refuse_binary()
-
-
-BAD_LINES_LOOKED_AT = 100
-"""This many lines that are not UTF-8 are looked at, to see what a text may be in."""
-
-
-def _bad_lines(lines: Iterator[bytes], controls: "Controls") -> Iterator[bytes]:
-    """The lines that are not UTF-8; the control characters of all lines are counted."""
-    for raw in lines:
-        controls.add(raw)
-        if not _is_utf8(raw):
-            yield raw
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def count_controls(raw: bytes) -> int:
@@ -210,11 +202,18 @@ def count_lines(path: Path, encoding: str = "") -> int:
     return survey(path, encoding).lines
 
 
-def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+def iter_raw_lines(
+    file: IO[bytes],
+    name: str,
+    *,
+    on_cut: Callable[[], None] = lambda: None,
+    on_open_end: Callable[[], None] = lambda: None,
+) -> Iterator[bytes]:
     """Splits a byte stream at `\\n` alone, dropping one `\\r` before it and a byte-order mark at the very start.
 
     Args:
         on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
+        on_open_end: Called just before a last line is yielded that does not end.
     """
     first = True
     while line := file.readline(MAX_LINE_BYTES):
@@ -224,6 +223,8 @@ def iter_raw_lines(file: IO[bytes], name: str, *, on_cut: Callable[[], None] = l
             on_cut()
             _skip_rest_of_line(file)
             line = _whole_characters(line)
+        elif not line.endswith(b"\n"):
+            on_open_end()
         if first:
             line, first = line.removeprefix(UTF8_MARK), False
         yield line.removesuffix(b"\n").removesuffix(b"\r")
@@ -320,6 +321,8 @@ def as_text(name: str, file: IO[bytes], encoding: str) -> IO[bytes]:
             looks = f"{name} looks like {wide[:6].upper()} without a byte-order mark"
             raise DataError(f"{looks}, not UTF-8; name what it is in: --encoding {wide}")
         raise DataError(f"{name} does not look like text: much of it is NUL; is it a binary file?")
+    if known == "utf-8" and is_iso_2022_jp(head):
+        raise DataError(f"{name} looks like ISO-2022-JP, not UTF-8; name what it is in: --encoding iso2022_jp")
     return in_utf8(file, known)
 
 

@@ -126,22 +126,39 @@ const BOOLEAN_ATTRIBUTES =
   "allowfullscreen|async|autofocus|autoplay|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|nowrap" +
   "|open|readonly|required|reversed|selected";
 const ATTRIBUTE = `[${IN_WORD}:@.\\-]+ *= *(?:"[^"]*"|'[^']*'|[^ "'<>=]+)|(?:${BOOLEAN_ATTRIBUTES})(?!${WORD})`;
+const FOREIGN = // letters of addresses besides those of ASCII
+  "\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u024f\\u0300-\\u037d\\u037f-\\u0386\\u0388-\\u0481\\u048a-\\u0556\\u0561-\\u0587" +
+  "\\u05d0-\\u05ea\\u0620-\\u065f\\u066e-\\u06d3\\u0900-\\u0963\\u0966-\\u096f\\u0971-\\u0df3\\u10a0-\\u10fa\\u10fc-\\u10ff\\u1e00-\\u1fff";
+const CONVERSION = "(?:hh|ll|I64|[hlqLjzt])?[diouxXeEfFgGcrsap@]";
+const NAME = "[A-Za-z_][A-Za-z0-9_.\\-]*[A-Za-z0-9_]";
 const FIELD =
-  `\\{ ?[${IN_WORD}.\\[\\]\\-]*(?:![rsa])?(?::(?:[^\\{\\} ]*|[^\\{\\}]*%[^\\{\\}]*))?` +
+  `\\{ ?(?:\\$(?=${WORD}))?[${IN_WORD}.\\[\\]\\-]*(?:![rsa])?(?::(?:[^\\{\\} ]*|[^\\{\\}]*%[^\\{\\}]*))?` +
   `(?:, ?${WORD}+(?:, ?[${IN_WORD}:/.#\\-]+)?)? ?\\}`;
 const PATTERNS = {
-  url: "(?:https?://|ftp://|www\\.)[!#-&\\(-;=?-_a-\\{\\}~]*[A-Za-z0-9/#=&_~%+\\-]",
-  email: "(?<![A-Za-z0-9.+_\\-])[A-Za-z0-9.+_\\-]{1,64}@[A-Za-z0-9\\-]+(?:\\.[A-Za-z0-9\\-]+)+",
+  url: `(?:https?://|ftp://|www\\.)[!#-&\\(-;=?-_a-\\{\\}~${FOREIGN}]*[A-Za-z0-9/#=&_~%+${FOREIGN}\\-]`,
+  email:
+    `(?<![A-Za-z0-9.+_${FOREIGN}\\-])[A-Za-z0-9.+_${FOREIGN}\\-]{1,64}` +
+    `@[A-Za-z0-9${FOREIGN}\\-]+(?:\\.[A-Za-z0-9${FOREIGN}\\-]+)+`,
   markup:
     `:[A-Za-z][${IN_WORD}.:+\\-]{0,50}:\`[^\`<>]+\`` +
     `|\`\`[^\`]+\`\`|(?<![${IN_WORD}\`])\`[^\` ]+\`(?![${IN_WORD}\`])|\\|${WORD}[${IN_WORD}.\\-]*\\|`,
-  tag: `</[A-Za-z][${IN_WORD}:.\\-]* *>|<!--.{0,500}?-->|<[A-Za-z][${IN_WORD}:.\\-]*(?: +(?:${ATTRIBUTE}))* */?>`,
+  tag:
+    "</?[0-9]{1,3}>|<[0-9]{1,3} ?/>" +
+    `|</[A-Za-z][${IN_WORD}:.\\-]* *>|<!--.{0,500}?-->|<[A-Za-z][${IN_WORD}:.\\-]*(?: +(?:${ATTRIBUTE}))* */?>`,
   entity: `&(?:#\\p{Nd}+|#x[0-9A-Fa-f]+|[A-Za-z]${WORD}*);`,
-  braces: `\\{\\\\[^\\{\\}]*\\}|\\$?(?:\\{${FIELD}\\}|${FIELD})`,
+  braces:
+    "\\{\\\\[^\\{\\}]*\\}|\\{\\{[#/^>] ?[A-Za-z][^\\{\\}]{0,200}\\}\\}" +
+    `|\\{\\{ ?[${IN_WORD}$.\\[\\]\\-]+(?: ?\\| ?${WORD}+(?:\\([^\\(\\)\\{\\}]*\\))?` +
+    `(?: ?: ?(?:'[^'\\{\\}]*'|"[^"\\{\\}]*"|[${IN_WORD}.\\-]+))*)+ ?\\}\\}` +
+    `|(?:\\$|(?<!\\p{Nd})%(?=\\{${WORD}))?(?:\\{${FIELD}\\}|${FIELD})`,
   printf:
-    `%\\([${IN_WORD}.]+\\)[\\-#0+]?\\p{Nd}*(?:\\.\\p{Nd}+)?[a-zA-Z]` +
+    `%(?:\\p{Nd}+\\$)?#@${WORD}+@` +
+    "|%(?:\\p{Nd}+\\$)?[\\-#0+']?(?:\\p{Nd}+|\\*)?(?:\\.(?:\\p{Nd}+|\\*))?<PRI[diouxX][A-Z0-9]+>" +
+    `|(?<!\\p{Nd})%(?!${CONVERSION})${NAME}%` +
+    `|(?<!\\p{Nd})%(?=${CONVERSION}[^%])${NAME}%(?![A-Za-z0-9_%])` +
+    `|%\\([${IN_WORD}.]+\\)[\\-#0+]?\\p{Nd}*(?:\\.\\p{Nd}+)?[a-zA-Z]` +
     `|%%|%L?[1-9]\\p{Nd}?(?![\\p{Nd}$.%]|${WORD})|(?<!\\p{Nd})%n(?!${WORD})` +
-    `|(?<!\\p{Nd})%(?:\\p{Nd}+\\$)?[\\-#0+']?(?:\\p{Nd}+|\\*)?(?:\\.(?:\\p{Nd}+|\\*))?(?:hh|ll|I64|[hlqLjzt])?[diouxXeEfFgGcrsap@]` +
+    `|(?<!\\p{Nd})%(?:\\p{Nd}+\\$)?[\\-#0+']?(?:\\p{Nd}+|\\*)?(?:\\.(?:\\p{Nd}+|\\*))?${CONVERSION}` +
     `|(?<=\\p{Nd})%(?:\\p{Nd}+\\$)?[diouxXeEfFgGcrsap@](?!${WORD})` +
     "|\\[X\\p{Nd}+X\\]",
   escape: `\\\\[nrt"'\\\\]`,

@@ -71,3 +71,19 @@ def test_a_folder_with_a_file_that_fails_is_audited_and_ends_in_3(tfm: Tfm, tmp_
     assert done.returncode == 3 and "f: 1 pairs" in done.stdout.decode()
     assert "f/a.tsv: 1 pairs" in error_of(done) and "f/b.tsv:1: no tab" in error_of(done)
     assert tfm("train", "f").returncode == 3
+
+
+def test_what_is_not_translated_is_no_pair_with_a_blank_source(tfm: Tfm, tmp_path: Path) -> None:
+    entry = 'msgid "{}"\nmsgstr "{}"\n\n'
+    texts = [("", "Language: de\\n"), ("one cat", "eine Katze"), ("two cats", ""), ("a dog", ""), ("seven", "sieben")]
+    (tmp_path / "a.po").write_text("".join(entry.format(*text) for text in texts), encoding="utf-8")
+    done = tfm("data", "a.po")
+    assert done.returncode == 0, error_of(done)
+    shown, said = done.stdout.decode(), error_of(done)
+    assert "untranslated       2  (50.00 %)  not translated, or not yet for good: left out" in shown
+    assert "no fault found" in shown and "empty" not in shown and "line 1" not in shown
+    assert "a.po to de: 2 translated, 0 fuzzy, 2 empty, 0 obsolete" in said
+    kept = tfm("data", "a.po", "--clean", "clean", "--json")
+    faults = json.loads(kept.stdout)["faults"]
+    assert faults["untranslated"] == 2 and faults["empty"] == 0
+    assert (tmp_path / "clean" / "clean.src").read_text(encoding="utf-8") == "one cat\nseven\n"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tfm.data.charset import encoding_named, encoding_of, in_utf8, likely_encodings
+from tfm.data.charset import Undecoded, encoding_named, encoding_of, in_utf8, is_iso_2022_jp, likely_encodings
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,30 @@ def test_one_alone_is_recommended() -> None:
     said = likely_encodings([TEXTS["cp1251"].encode("cp1251"), "Другая строка.".encode("cp1251")])
     assert said.startswith("it is most likely in cp1251 (") and ": --encoding cp1251" in said
     assert "name the one that reads right, --encoding NAME" in likely_encodings([TEXTS["cp1252"].encode("cp1252")])
+
+
+def test_of_a_text_in_utf_8_the_line_is_named_that_is_none() -> None:
+    bad = Undecoded()
+    assert all(bad.add(line.encode()) for line in ["für", *["a"] * 30, "Bär"])
+    assert not bad.add(b"f\xfcr")
+    bad.add(None)
+    assert (bad.count, bad.advice()) == (1, "line 33 is not UTF-8 and the rest is: mend that line")
+    bad = Undecoded(1000, sound=3)
+    for _ in range(6):
+        bad.add(b"f\xfcr")
+    assert bad.advice() == "lines 1,001, 1,002, 1,003, 1,004, 1,005, .. are not UTF-8 and the rest is: mend those lines"
+    bad = Undecoded(None, sound=1)
+    assert not all(bad.add(line) for line in [*[b"a"] * 30, b"f\xfcr"])
+    assert bad.advice() == "it is not UTF-8 and the rest is: mend that line"
+
+
+@pytest.mark.parametrize(("lines", "sound"), [(18, 1), (1000, 0)])
+def test_many_lines_are_an_encoding_and_so_is_one_beside_ascii(lines: int, sound: int) -> None:
+    bad = Undecoded(lines, sound)
+    bad.add("für den Bär".encode("cp1252"))
+    assert "--encoding" in bad.advice() and "mend" not in bad.advice()
+
+
+def test_japanese_by_escapes_is_known() -> None:
+    assert is_iso_2022_jp("a: 年老いた女".encode("iso2022_jp"))
+    assert not is_iso_2022_jp(b"\x1b[1mbold\x1b[0m costs $B\x1b$ 3")

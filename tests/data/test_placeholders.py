@@ -59,6 +59,26 @@ from tfm.data.placeholders import (
             '<input disabled> <img src=a.png alt="x y"/> <br /> <fr>',
             ["<input disabled>", '<img src=a.png alt="x y"/>', "<br />", "<fr>"],
         ),
+        ("%count% of %user_name%, %name%.", ["%count%", "%user_name%", "%name%"]),
+        ("共有%count%个文件", ["%count%"]),
+        ("%dx%d, %d%%, %d% of it, %ld% and %n%", ["%d", "%d", "%d", "%%", "%d", "%ld", "%n"]),
+        ("50% of, 100 %, 5 % discount, 10% off, 30%-50%, 20%of%", []),
+        ("%{count} of 50%{name}", ["%{count}", "{name}"]),
+        ("%#@count@ in %1$#@all_files@", ["%#@count@", "%1$#@all_files@"]),
+        ("%<PRIu64> of %5<PRId32> or 50%<b>", ["%<PRIu64>", "%5<PRId32>", "<b>"]),
+        (
+            """{{ user.name | upper }} {{ when|date:'short' }} {{ x | join(", ") | upper }} {{ words | of the cat }}""",
+            ["{{ user.name | upper }}", "{{ when|date:'short' }}", '{{ x | join(", ") | upper }}'],
+        ),
+        ("{{#if a.b}}x{{else}}y{{/if}} {{> header}}", ["{{#if a.b}}", "{{else}}", "{{/if}}", "{{> header}}"]),
+        ("{$name}, { $name } and {{ $name }}, {$}", ["{$name}", "{ $name }", "{{ $name }}"]),
+        ("<0>x</0> <1/> <2 />, 5 <3> 4", ["<0>", "</0>", "<1/>", "<2 />", "<3>"]),
+        ("1 <2 and 3> 2, <3, <v Tom>", []),
+        ("https://ru.wikipedia.org/wiki/Кот.", ["https://ru.wikipedia.org/wiki/Кот"]),
+        ("(https://exämple.de/é) www.παράδειγμα.gr, x", ["https://exämple.de/é", "www.παράδειγμα.gr"]),
+        ("https://example.com에서, https://example.com/aの", ["https://example.com", "https://example.com/a"]),
+        ("üser@exämple.de. tom@пример.рф!", ["üser@exämple.de", "tom@пример.рф"]),
+        ("@name, :count, [b]", []),
         ("nothing here", []),
         ("", []),
     ],
@@ -68,7 +88,28 @@ def test_what_counts(text: str, expected: list[str]) -> None:
 
 
 MARKUP = st.sampled_from(
-    ["%s", "{name}", "<b>", "</b>", "&amp;", "https://x.org/a", ":f:`x`", "%", "{", "<", "`", "|a|"]
+    [
+        "%s",
+        "%name%",
+        "%count%",
+        "%{n}",
+        "{{ a | b }}",
+        "{{/if}}",
+        "{ $n }",
+        "<0>",
+        "é",
+        "{name}",
+        "<b>",
+        "</b>",
+        "&amp;",
+        "https://x.org/a",
+        ":f:`x`",
+        "%",
+        "{",
+        "<",
+        "`",
+        "|a|",
+    ]
 )
 TEXTS = st.lists(MARKUP | st.text(max_size=4), max_size=30).map("".join)
 
@@ -182,7 +223,21 @@ def test_a_corrupted_address_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A" * 100_000 + "@", "<!-- " * 10_000, "http://" * 20_000, "%" * 50_000, ":a" * 50_000]
+    "text",
+    [
+        "A" * 100_000 + "@",
+        "<!-- " * 10_000,
+        "http://" * 20_000,
+        "%" * 50_000,
+        ":a" * 50_000,
+        "%a" * 50_000,
+        "{{#a" * 30_000,
+        "%1" * 50_000,
+        "{{ a" + "|b" * 50_000,
+        "%" + "a." * 50_000,
+        "é" * 100_000 + "@",
+        "{{a|b:" * 20_000,
+    ],
 )
 def test_long_lines_take_no_time(text: str) -> None:
     begun = time.perf_counter()

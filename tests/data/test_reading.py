@@ -253,3 +253,23 @@ def test_long_last_line_without_an_end_is_cut_as_well(monkeypatch: pytest.Monkey
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", 8)
     assert lines_of(b"short\n" + b"x" * 100) == [b"short", b"x" * 8]
     assert lines_of(b"x" * 8 + b"\n" + b"y") == [b"x" * 8, b"y"]
+
+
+def test_a_bad_line_of_a_text_in_utf_8_is_to_be_mended(write: Write) -> None:
+    lines = ["für".encode(), *[b"a"] * 20, b"f\xfcr", b"a"]
+    with pytest.raises(UndecodableText, match=r"a\.txt:22 byte 2: .*; line 22 is not UTF-8 and the rest is: mend that"):
+        list(read_lines(write("a.txt", b"\n".join(lines))))
+
+
+@pytest.mark.parametrize(("end", "cut"), [(b"", True), (b"\n", False), (b"\na", False)])
+def test_a_text_that_ends_within_a_character_seems_to_be_cut(write: Write, end: bytes, cut: bool) -> None:
+    with pytest.raises(UndecodableText) as refused:
+        list(read_lines(write("a.txt", "für\nBä".encode()[:-1] + end)))
+    assert ("line 2, the last, ends within a character: the text seems to be cut" in str(refused.value)) == cut
+
+
+def test_iso_2022_jp_is_named(write: Write) -> None:
+    path = write("a.txt", "年老いた女\n".encode("iso2022_jp"))
+    with pytest.raises(DataError, match=r"a\.txt looks like ISO-2022-JP, not UTF-8; .*: --encoding iso2022_jp$"):
+        list(read_lines(path))
+    assert list(read_lines(path, encoding="iso2022_jp")) == ["年老いた女"]

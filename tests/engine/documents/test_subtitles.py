@@ -47,7 +47,13 @@ def test_codes_are_whole_and_have_no_width(write: Write) -> None:
         (r"{\an8}<font color=\"red\"><b>the cat</b></font>", "the cat"),
         ("<i>the</i> cat <i>sleeps</i>", "<i>the</i> cat <i>sleeps</i>"),
         ("<c.loud>the <i>cat</i></c>", "<c.loud>the <i>cat</i></c>".removeprefix("<c.loud>").removesuffix("</c>")),
-        ("<v Mary>the cat", "<v Mary>the cat"),
+        ("<v Mary>the cat", "the cat"),
+        (r"{\i1}the cat{\i0}", "the cat"),
+        ("&lrm;the cat&lrm;", "the cat"),
+        ("<i>the cat <b>sleeps</b></i>", "the cat <b>sleeps</b>"),
+        ("<b>the</b> cat<i>!</i> <c.yellow>now</c>", "<b>the</b> cat<i>!</i> <c.yellow>now</c>"),
+        ("open <lang en>the cat</lang>.", "open <lang>the cat</lang>."),
+        ("a <v Tom>cat <v.loud Mary>sleeps", "a <v>cat <v1>sleeps"),
     ],
 )
 def test_what_stands_around_a_text_is_not_translated(write: Write, line: str, text: str) -> None:
@@ -63,6 +69,34 @@ def test_several_who_speak_have_a_text_each_however_many_lines_it_has(write: Wri
     assert content.decode().splitlines()[2:] == ["- YES.", "- NO, I SEE", "THE HOUSE.", "– AND I."]
     _, alone = filled(write("b.srt", f"1\n{TIME}\n- I saw\nher.\n"), str)
     assert alone.fields.texts == ["- I saw her."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (["<v.loud Tom>I love you.</v>", "<v Mary>Go.</v>"], ["I love you.", "Go."]),
+        (["<v Tom>I love", "you.", "<v Mary>Go."], ["I love you.", "Go."]),
+        (["<i>- I love you.</i>", "- Go."], ["I love you.", "Go."]),
+        (["- <i>I love you.</i>", "-Go."], ["I love you.", "Go."]),
+        (["{\\an8}- I love you.", "- Go."], ["I love you.", "Go."]),
+        (["<i>- I love you.", "- Go.</i>"], ["I love you.", "Go."]),
+        (["&gt;&gt; I love you.", "&gt;&gt; Go."], ["I love you.", "Go."]),
+        *(([f"{dash} I love you.", f"{dash} Go."], ["I love you.", "Go."]) for dash in "\u2010\u2013\u2014"),
+        (["<i>one</i>", "<b>two</b>"], ["one", "two"]),
+        (["<i>one</i> two", "<b>three</b>"], ["<i>one</i> two <b>three</b>"]),
+        (["<i>one</i> <i>two</i>", "<b>three</b>"], ["<i>one</i> <i>two</i> <b>three</b>"]),
+    ],
+)
+def test_who_speaks_and_what_is_in_tags_of_its_own_is_a_text_of_its_own(
+    write: Write, lines: list[str], texts: list[str]
+) -> None:
+    for suffix, start in ((".vtt", "WEBVTT\n\n"), (".srt", "1\n")):
+        content, document = filled(write(f"a{suffix}", start + f"{TIME}\n" + "\n".join(lines) + "\n"), str)
+        assert document.fields.texts == texts
+        written = content.decode().splitlines()[3 if start == "WEBVTT\n\n" else 2 :]
+        assert " ".join(written).split() == " ".join(lines).split() and (len(texts) == 1 or written == lines)
+    _, other = filled(write("b.srt", f"1\n{TIME}\n>> I love you.\n>> <door creaks> Go.\n"), str)
+    assert other.fields.texts == ["I love you.", "<door creaks> Go."]
 
 
 def test_entities_of_webvtt_are_what_they_stand_for_and_times_of_words_go(write: Write) -> None:
@@ -132,7 +166,11 @@ LINES = st.sampled_from(
         "- b",
         "NOTE x",
         "<i>",
+        "x</i>",
+        "<v A b>c</v>",
+        "a <lang en>b",
         "{\\an8}",
+        "{\\i1}a{\\i0}",
         "日本",
         "a b c",
     ]
