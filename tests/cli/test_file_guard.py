@@ -180,7 +180,8 @@ def test_no_input_is_an_output(tmp_path: Path, command: str, way: Callable[[Path
                 held.write_bytes(HELD)
                 output = value_for(way(held, place))
                 before = _content(tmp_path)
-                line = [command, *TEXT.get(command, []), *filter(None, [reading]), value, writing, str(output)]
+                text = TEXT.get(command, []) if reading not in TEXT.get(command, []) else []  # one is taken
+                line = [command, *text, *filter(None, [reading]), value, writing, str(output)]
                 with pytest.raises(UsageError, match=f"^{writing} .* would overwrite .*; name another {writing}$"):
                     app(line, standalone_mode=False)
                 assert _content(tmp_path) == before

@@ -116,7 +116,7 @@ def test_a_spec_is_recognised(spec: str, expected: Format) -> None:
     assert format_of(spec) is expected
 
 
-@pytest.mark.parametrize("spec", ["", "toys", "Toy", "a.gz", ".gz", "tsv", "a.tsv.rar", "HF:name", "a.tsv/b"])
+@pytest.mark.parametrize("spec", ["", "toys", "Toy", "a.gz", ".gz", "tsv", "a.tsv.old", "HF:name", "a.tsv/b"])
 def test_what_fits_no_format_is_told_all_of_them(spec: str) -> None:
     with pytest.raises(UsageError) as refused:
         format_of(spec)
@@ -124,7 +124,10 @@ def test_what_fits_no_format_is_told_all_of_them(spec: str) -> None:
     assert all(word in str(refused.value) for notation in notations for word in notation.split())
 
 
-@pytest.mark.parametrize(("spec", "how"), [("a.tsv.zip", "unpack it"), ("app.strings", "Xcode"), ("a.md", "md2po")])
+@pytest.mark.parametrize(
+    ("spec", "how"),
+    [("a.tsv.zip", "unpack it"), ("a.tsv.rar", "unpack it"), ("app.strings", "Xcode"), ("a.md", "md2po")],
+)
 def test_a_file_without_pairs_is_told_how_its_texts_come_out(spec: str, how: str) -> None:
     with pytest.raises(DataError, match=f"is not plain text: its lines are not sentences; .*{how}"):
         format_of(spec)
