@@ -5,7 +5,7 @@ SentencePiece itself then runs with identity normalisation, so that `decode(enco
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 _UNPRINTABLE = re.compile(r"[^ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u058f\u05d0-\u05ea\u0620-\u06d5\u4e00-\u9fff]")
 _REPLACEMENT = "\ufffd"
@@ -61,13 +61,13 @@ def edges(text: str) -> tuple[str, str, str]:
 
 
 def check_texts(texts: Sequence[object], name: str = "texts") -> None:
-    """Refuses what is no sequence of strings: one text, an iterator, a table's empty cells, which are None or nan.
+    """Refuses what is no sequence of strings: one text, an iterator, a set, empty cells of a table (None, nan).
 
     The TypeError names the first by its position from 0.
     """
     if isinstance(texts, str):  # it is a sequence of strings, too: of its letters
         raise TypeError(f"give a list of texts, not one text: [{texts[:20]!r}{' ..' if len(texts) > 20 else ''}]")
-    if isinstance(texts, bytes) or not hasattr(texts, "__len__"):
+    if isinstance(texts, bytes | Mapping | Set) or not hasattr(texts, "__len__"):
         raise TypeError(f"{name} must be a list of strings, not of type {type(texts).__name__}")
     for position, text in enumerate(texts):
         if not isinstance(text, str):

@@ -146,6 +146,8 @@ def test_one_text_is_refused_where_several_are_wanted(text: str) -> None:
         (np.array(["a", None], dtype=object), r"texts\[1\] is None, not a string"),
         (b"ab", "texts must be a list of strings, not of type bytes"),
         (None, "texts must be a list of strings, not of type NoneType"),
+        ({"a": "b"}, "texts must be a list of strings, not of type dict"),
+        ({"a"}, "texts must be a list of strings, not of type set"),
         (iter("ab"), "texts must be a list of strings, not of type str_"),
     ],
 )
