@@ -29,7 +29,7 @@ MIN_DROPOUT, MAX_DROPOUT = 0.1, 0.3
 FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
 PIECES_FOR_BOTH_DIRECTIONS, EPOCHS_FOR_BOTH_DIRECTIONS = 125_000, 35
-"""So little target text, if it is seen at least so often, teaches more if it is learned in both directions."""
+"""Up to so many pieces of target text, if seen at least so many times, teach more in both directions."""
 SECONDS_FOR_BOTH_DIRECTIONS = 1_200
 """With less time, one direction is better: a model of both directions is behind after a fifth of its updates."""
 

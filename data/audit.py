@@ -84,8 +84,8 @@ def audit(pairs: Sequence[Pair], others: Iterable[Pair] = (), *, incomplete: boo
 
     Args:
         others: Those of validation and test sets.
-        incomplete: It is usual that much of the corpus is not translated yet. What is not, or has a translation by
-            machine or a draft, is there as an empty pair.
+        incomplete: The corpus comes from files with entries that are not translated yet, or only by a machine or as a
+            draft. Each of those is an empty pair.
     """
     cleaned = [(clean(src), clean(tgt)) for src, tgt in pairs]
     src_script, tgt_script = (_main_script(side) for side in ([s for s, _ in cleaned], [t for _, t in cleaned]))

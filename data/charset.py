@@ -95,8 +95,8 @@ class Undecoded:
     """The lines of a text that are not UTF-8, and what to do about them.
 
     Args:
-        lines: How many lines came before, all of them UTF-8; None for lines that have no numbers, as of two files.
-        sound: How many of those were not ASCII alone.
+        lines: How many lines came before, all of them UTF-8; None if lines have no numbers, because two files are read.
+        sound: How many of those have other characters than ASCII's.
     """
 
     def __init__(self, lines: int | None = 0, sound: int = 0) -> None:
@@ -138,7 +138,7 @@ class Undecoded:
 _LOOKED_AT = 100
 """This many lines that are not UTF-8 are looked at, to see what a text may be in."""
 _FEW, _PLACES = 20, 5
-"""Of a text in UTF-8 at most one line in so many is none; so many of them are named."""
+"""A text counts as UTF-8 if at most one line in `_FEW` is not. At most `_PLACES` of those lines are named."""
 _COHERENT = 0.2
 _MIXED = r"\p{Latin}(?=\p{L})\P{Latin}|(?=\p{L})\P{Latin}\p{Latin}"
 """Letters of two scripts side by side, such as the `f` and the sign of a `für` that is read as Chinese."""

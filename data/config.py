@@ -14,7 +14,6 @@ MAX_VOCABULARY_BYTES = 16_000_000
 """Largest SentencePiece file."""
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_@][A-Za-z0-9]{1,8})*")
 """The code of a language, such as `en`, `pt-BR` and `sr@latin`."""
-"""The code of a language, such as `en`, `pt-BR` and `sr@latin`."""
 
 
 @dataclass(frozen=True)

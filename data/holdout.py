@@ -36,7 +36,7 @@ def hold_out(
 
     Args:
         memo: A directory where the split is kept, so that the corpus need not be read for it again.
-        sample: Takes what is left for training. The corpus is read for that, whatever is kept.
+        sample: Receives the pairs that are left for training. For that the corpus is read, even if the split is kept.
 
     Returns:
         The corpus that is left for training, and the one held out.
@@ -103,10 +103,10 @@ def _split(corpus: Corpus, seed: int, sample: "VocabularySample | None") -> _Spl
     salt, side = zlib.crc32(f"{seed}\t".encode()), _side(corpus)
     row_ranks, near, bound = array("I"), dict[int, Pair](), _LAST
     for row, pair in enumerate(corpus.pairs()):
-        cleaned = clean(pair[0]), clean(pair[1])
+        text = clean(pair[side])
         if sample is not None:
-            sample.add(cleaned)
-        text = cleaned[side]
+            other = clean(pair[1 - side])
+            sample.add((other, text) if side else (text, other))
         rank = zlib.crc32(text.encode(), salt) if text else _LAST  # blank lines stay where they are
         row_ranks.append(rank)
         if rank < bound:

@@ -213,7 +213,7 @@ def iter_raw_lines(
 
     Args:
         on_cut: Called just before a line is yielded that was longer than `MAX_LINE_BYTES` and has been cut.
-        on_open_end: Called just before a last line is yielded that does not end.
+        on_open_end: Called just before the last line is yielded, if no line end follows it.
     """
     first = True
     while line := file.readline(MAX_LINE_BYTES):

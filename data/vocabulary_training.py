@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +24,7 @@ _MAX_SENTENCE_BYTES = 4192
 
 
 class VocabularySample:
-    """What vocabularies are built from, taken while a corpus is read: sentences, and what becomes of placeholders."""
+    """Sentences of a corpus to build vocabularies from, and a count of what its pairs do with placeholders."""
 
     def __init__(self, config: TokenizerConfig) -> None:
         self.config = config
@@ -42,8 +42,13 @@ class VocabularySample:
             if pair[side] and len(escape(pair[side]).encode()) <= _MAX_SENTENCE_BYTES:
                 reservoir.add((pair, side))
 
-    def leave_out(self, pairs: Sequence[Pair]) -> None:
-        """Takes back all pairs of the corpus that are like one of these, which have been added as often."""
+    def read(self, pairs: Iterable[Pair]) -> None:
+        """Takes a whole corpus, which is cleaned here."""
+        for src, tgt in pairs:
+            self.add((clean(src), clean(tgt)))
+
+    def leave_out(self, pairs: list[Pair]) -> None:
+        """Takes pairs out again, cleaned. A pair that was added several times stands here as often."""
         left_out = set(pairs)
         for reservoir in self._sentences.values():
             reservoir.kept = [entry for entry in reservoir.kept if entry[0] not in left_out]
@@ -71,8 +76,7 @@ class VocabularySample:
 def build_tokenizer(pairs: Iterable[Pair], config: TokenizerConfig, *, notes: list[str] | None = None) -> Tokenizer:
     """Builds the vocabularies of a corpus, which is read once; otherwise as `build_from_sample`."""
     sample = VocabularySample(config)
-    for src, tgt in pairs:
-        sample.add((clean(src), clean(tgt)))
+    sample.read(pairs)
     return build_from_sample(sample, notes=notes)
 
 

@@ -111,7 +111,7 @@ def refuse_known_format(path: Path, instead: str = "", *, but: tuple[str, ...] =
 def refuse_other_output(path: Path, *but: str) -> None:
     """Refuses to write lines of plain text under the name of another format. `but` are suffixes that may be written.
 
-    A suffix that is a language's code, too, says nothing of a format.
+    A suffix that is also the code of a language is allowed.
     """
     suffix = suffix_of(path)
     if suffix in NOT_LINES and suffix not in (*_CODES, *but):

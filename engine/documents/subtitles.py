@@ -24,7 +24,7 @@ _MOMENT = re.compile(r"<(?:\d+:)?\d{2}:\d{2}\.\d{3}>")
 _TAG = re.compile(r"<(?P<closes>/?)(?P<name>(?i:b|c|font|i|lang|rt|ruby|s|u|v))(?:[\s.=][^<>]*)?>")
 """A tag of subtitles. Other words in angle brackets may be text: `<door creaks>`."""
 _AROUND = rf"\{{\\[^{{}}]*\}}|{_TAG.pattern}|&(?:lrm|rlm);|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-"""What a text is translated without where it stands at an end: codes, tags, marks of the direction of the text."""
+"""Codes, tags and marks of the direction of the text, which are taken off the two ends of a text."""
 _PIECE = re.compile(rf"\s*(?:{_AROUND})\s*")
 _AT_START = re.compile(rf"(?:(?:{_AROUND})\s*)*")
 _AT_END = re.compile(rf"(?:\s*(?:{_AROUND}))*$")
@@ -93,9 +93,9 @@ class SubtitleDocument(RawDocument):
         self.fields.add(shown, lambda words: self._put(first, last, before + whole(words) + after))
 
     def _shown(self, text: str) -> tuple[str, Callable[[str], str]]:
-        """A text as it is translated, and what makes of its translation what is written.
+        """The text for the model, and a function that makes the text for the file from its translation.
 
-        A tag with words in it, such as `<v Mary Ann>`, would be translated: it is shown without them.
+        A model would translate the words in a tag such as `<v Mary Ann>`: it reads the tag without them.
         """
         shown_as, codes = dict[str, str](), dict.fromkeys(_CODE.findall(text))
         for code in codes:
@@ -116,7 +116,7 @@ class SubtitleDocument(RawDocument):
 
 
 def _each(change: Callable[[str], str], text: str, codes: Mapping[str, str]) -> str:
-    """Puts others in the places of codes, and changes what is between them."""
+    """Replaces codes by others, and changes the text between them."""
     parts = re.split(f"({'|'.join(map(re.escape, codes))})", text) if codes else [text]
     return "".join(codes[part] if part in codes else change(part) for part in parts)
 

@@ -77,7 +77,7 @@ BEST_METRICS: dict[Purpose, set[str]] = {
     "language model": {"loss"},
     "sentence encoder": {"retrieval", "loss"},
 }
-"""The scores of a validation."""
+"""The scores that a validation has: one of them chooses the best checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -178,15 +178,15 @@ def manifest(directory: Path) -> dict[str, dict[str, Any]]:
     """Size and hash of each file of a checkpoint or an export; ModelError if the manifest is damaged."""
     path = directory / "manifest.json"
     content = read_plain(path, MAX_JSON_BYTES)
-    manifest = parse_object(content, path)
-    version, files = manifest.get("format"), manifest.get("files")
+    listed = parse_object(content, path)
+    version, files = listed.get("format"), listed.get("files")
     if type(version) is int and version != FORMAT_VERSION:
         raise ModelError(f"{directory} has checkpoint format {version}, this tfm reads {FORMAT_VERSION}; upgrade tfm")
     if type(version) is not int or not isinstance(files, dict) or not all(_is_entry(entry) for entry in files.values()):
         raise ModelError(f"{path} is damaged")
     if strangers := [name for name in files if name not in _FILES]:
         raise ModelError(f"{path} lists {strangers[0][:40]!r}, which no checkpoint has")
-    if json_bytes(manifest) != content:  # a byte that changes no meaning, such as a space, has changed all the same
+    if json_bytes(listed) != content:  # a byte that changes no meaning, such as a space, has changed all the same
         raise ModelError(f"{path} is damaged: it is not as tfm writes it")
     return files
 

@@ -20,7 +20,7 @@ from ...data.facts import sample_rows, swap_remark
 from ...data.formats.format import Languages
 from ...data.store import Limits, TokenStore, build_store, open_store
 from ...data.tokenizer import Tokenizer
-from ...data.vocabulary_training import VocabularySample, build_from_sample, build_tokenizer
+from ...data.vocabulary_training import VocabularySample, build_from_sample
 from ...seq2seq.training.config import TrainingConfig
 from ...system.errors import DataError, UsageError
 from ...system.files import remove_tree, sha256_bytes
@@ -79,9 +79,9 @@ def prepare_data(
         UsageError: Settings that contradict each other or what the run already holds.
     """
     check_architecture(settings)
-    builds = given_tokenizer is None and not run.tokenizer.exists()
-    sample = VocabularySample(settings.tokenizer) if builds else None
-    train, dev, identity = read_corpora(settings, run.cache, reporter, sample)
+    sample = VocabularySample(settings.tokenizer)
+    has_tokenizer = given_tokenizer is not None or run.tokenizer.exists()
+    train, dev, identity = read_corpora(settings, run.cache, reporter, None if has_tokenizer else sample)
     if saved is not None and saved.state.data != identity:
         raise DataError(
             f"the training or validation data changed since step {saved.step:,}; continuing would not be the same run."
@@ -90,7 +90,7 @@ def prepare_data(
         )
     tokenizer = _known_tokenizer(run.tokenizer, given_tokenizer, saved, reporter)
     if tokenizer is None:
-        tokenizer = _new_tokenizer(settings, train, sample, reporter)
+        tokenizer = _new_tokenizer(train, sample, reporter)
         tokenizer.save(run.tokenizer)
     check_vocabulary(settings, tokenizer)
     for remark in dev.remarks:
@@ -137,9 +137,9 @@ def read_corpora(
     The validation corpus is in memory. With both comes their identity, which changes whenever any of the text does; the
     checkpoints of a run remember it.
 
-    The training corpus is read three times at most: here for its identity and the number of its lines
-    (`data.reading.survey`, which the choice of settings may have done before); then to hold out, which takes the
-    `sample` for the vocabulary, or else for the vocabulary alone; and for the store, which takes ids.
+    The training corpus is read three times at most. The first reading is for its identity and the number of its lines
+    (`data.reading.survey`, which the choice of settings may have done before). The second one holds out, and fills the
+    `sample` for the vocabulary; if nothing is held out, it is for the vocabulary alone. The third one is for the store.
     """
     train, dev = open_corpus(settings.data), dev_corpus(settings.data)
     for remark in (*train.remarks, *(dev.remarks if dev else ())):
@@ -147,8 +147,9 @@ def read_corpora(
     if dev is None:
         from ...data.holdout import hold_out
 
-        alone = not (settings.data.replay or settings.data.replay_src)
-        train, dev = hold_out(train, seed=settings.training.seed, memo=cache, sample=sample if alone else None)
+        if settings.data.replay or settings.data.replay_src:  # the vocabulary is for old pairs, too
+            sample = None
+        train, dev = hold_out(train, seed=settings.training.seed, memo=cache, sample=sample)
         grouped = "" if train.text_only else ", grouped by source sentence"
         reporter.say(f"no validation set given: holding out 5 % of the {train.unit}s, at most 1,000{grouped}")
         for remark in dev.remarks:
@@ -160,7 +161,7 @@ def read_corpora(
 
 
 def _known_tokenizer(directory: Path, given: Path | None, saved: Saved | None, reporter: Reporter) -> Tokenizer | None:
-    """The one that is given, or the one that is in the run's directory.
+    """The tokenizer that is given, or that of the run's directory; None if there is neither.
 
     What an earlier start left without a checkpoint gives way to what is given, which may be the same directory. Where
     the one of a run that goes on is lost or damaged, the copy in its checkpoint takes its place.
@@ -185,16 +186,13 @@ def _known_tokenizer(directory: Path, given: Path | None, saved: Saved | None, r
     return None
 
 
-def _new_tokenizer(
-    settings: RunConfig, train: Corpus, sample: VocabularySample | None, reporter: Reporter
-) -> Tokenizer:
-    """One of the training corpus, which is read if there is no sample of it."""
-    reporter.say(f"building a {settings.tokenizer.type} vocabulary from {train.name}")
+def _new_tokenizer(train: Corpus, sample: VocabularySample, reporter: Reporter) -> Tokenizer:
+    """A tokenizer for the training corpus, which is read if the sample has nothing of it yet."""
+    reporter.say(f"building a {sample.config.type} vocabulary from {train.name}")
+    if sample.is_empty:
+        sample.read(train.pairs())
     notes: list[str] = []
-    if sample is None or sample.is_empty:
-        tokenizer = build_tokenizer(train.pairs(), settings.tokenizer, notes=notes)
-    else:
-        tokenizer = build_from_sample(sample, notes=notes)
+    tokenizer = build_from_sample(sample, notes=notes)
     for note in notes:
         reporter.say(note)
     return tokenizer

@@ -218,7 +218,7 @@ def forbid_repeats(log_probs: Tensor, ids: Tensor, size: int, task: Task, senten
 
 
 def restrict(log_probs: Tensor, ids: Tensor, task: Task, sentences: Sequence[int], no_repeat_ngram_size: int) -> Tensor:
-    """Leaves only the tokens that may follow: by given prefixes, repetitions and the limits of the outputs.
+    """Makes the tokens impossible that a given prefix, a limit on repetitions or that on the length forbids.
 
     Args:
         log_probs: (R, V), of the next tokens, equally many rows for each sentence; may be overwritten.

@@ -20,9 +20,10 @@ from ...model.config import ModelConfig, NormOrder, unknown
 from ...model.rotary import rotations
 
 FEW_ROWS = 4
-"""Fewer are multiplied faster by the BLAS of torch, which is MKL on most processors."""
+"""torch's own BLAS, which is MKL on most processors, multiplies fewer rows than this; oneDNN multiplies the others."""
 _ROWS_AT_ONCE = 16
-"""Rows are filled up to a multiple of this: oneDNN makes a program for each number of rows, in half a millisecond."""
+"""More rows than this are filled up to a multiple of it, because oneDNN takes half a millisecond to prepare for a new
+number of rows."""
 
 
 class Linear:
@@ -30,7 +31,7 @@ class Linear:
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         self.weight, self.bias = weight, bias
-        self._is_for_onednn = _is_for_onednn(weight)
+        self._fewest_rows = FEW_ROWS if _is_for_onednn(weight) else math.inf
 
     @classmethod
     def of(cls, *linears: nn.Linear) -> "Linear":
@@ -40,16 +41,16 @@ class Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, in) to (N, out)."""
-        if x.size(0) < FEW_ROWS or not self._is_for_onednn:
+        if x.size(0) < self._fewest_rows:
             return torch.addmm(self.bias, x, self.weight)
         rows = x.size(0)
-        if missing := -rows % _ROWS_AT_ONCE:
+        if rows > _ROWS_AT_ONCE and (missing := -rows % _ROWS_AT_ONCE):
             x = F.pad(x, (0, 0, 0, missing))
         return torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, "none", [], "")[:rows]
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
         """The residual sum, in place: (N, out) and x (N, in) to (N, out)."""
-        if x.size(0) < FEW_ROWS or not self._is_for_onednn:
+        if x.size(0) < self._fewest_rows:
             return residual.addmm_(x, self.weight).add_(self.bias)
         return residual.add_(self(x))
 
@@ -60,9 +61,9 @@ class Linear:
 
 
 def _is_for_onednn(weight: Tensor) -> bool:
-    """Whether oneDNN, which torch brings along, multiplies by this matrix.
+    """Whether oneDNN, which comes with torch, multiplies by this matrix. On AMD it takes half the time of MKL.
 
-    On processors of AMD it takes half the time of MKL, the usual library of torch. Both are exact in the same sense.
+    Its operators are those that `torch.compile` uses: the public ones copy what goes in and what comes out.
     """
     return (
         weight.device.type == "cpu"
