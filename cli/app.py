@@ -16,6 +16,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..system.errors import UsageError
 
+_PATHS = re.compile("FILE|DIR|RUN|SPEC")
+"""What help shows for a value that names a file or a folder has one of these words."""
 COMMANDS = {
     "data": "Look for what is wrong with a corpus before training on it.",
     "tokenize": "Build a vocabulary from text, or look at one.",
@@ -112,13 +114,20 @@ class TextCommand(TyperCommand):
     """A command that takes an argument such as `- the cat sleeps` for a text, as no option has a space in it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses an option of one value that is given twice: click would take the last without a word."""
+        """Refuses an option of one value that is given twice, and an empty name of a file, such as `"$UNSET"`.
+
+        Click would take the last value, and the working directory, without a word.
+        """
         args = self._with_texts_last(args)
-        given = Counter(self.make_parser(ctx).parse_args(list(args))[2])
-        for option, times in given.items():
+        values, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(given).items():
+            name = max(option.opts, key=len)
             if times > 1 and _takes_one_value(option):
-                name = max(option.opts, key=len)
                 raise typer.BadParameter(f"tfm {self.name} takes one {name}, but it is given {times} times.", ctx)
+            value = values[option.name]
+            names_file = option.param_type_name == "option" and _PATHS.search(option.metavar or "")
+            if names_file and "" in (value if isinstance(value, list) else [value]):
+                raise typer.BadParameter(f"{name} is given an empty name.", ctx)
         return super().parse_args(ctx, args)
 
     def _with_texts_last(self, args: list[str]) -> list[str]:

@@ -30,7 +30,11 @@ def embed(
     run: options.Run = None,
     checkpoint: options.Checkpoint = "best",
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence per line."), READS_FILE
+        Path | None,
+        typer.Option(
+            "--input", "-i", metavar="FILE", callback=options.or_stream, help="Text file, one sentence per line."
+        ),
+        READS_FILE,
     ] = None,
     output: Annotated[
         Path | None,
@@ -38,6 +42,7 @@ def embed(
             "--output",
             "-o",
             metavar="FILE",
+            callback=options.or_stream,
             help="File for the vectors, .npy or .jsonl, or for the similarities. [default: stdout]",
         ),
         WRITES_FILE,
@@ -77,7 +82,7 @@ def embed(
     tfm embed --run runs/toy-encoder --pairs --src train.en --tgt train.de --output similarities.txt
     """
     from ..engine.runs.find import find_run
-    from .lines import TOO_LONG, LineDecoder, file_lines, line_chunks, output_or_stdout
+    from .lines import LineDecoder, file_lines, line_chunks, lines_too_long, output_or_stdout
 
     _check_flags(text, input_, output, pieces, pairs, src, tgt)
     console = Console()
@@ -110,7 +115,7 @@ def embed(
         console.warn(remark)
     if decoder.too_long:
         without = "they have no pieces" if pieces else "their vectors are zero"
-        raise DataError(f"{decoder.too_long:,} {TOO_LONG}; {without}")
+        raise DataError(f"{lines_too_long(decoder.too_long)}; {without}")
 
 
 def _check_flags(

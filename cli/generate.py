@@ -25,11 +25,15 @@ def generate(
     checkpoint: options.Checkpoint = "best",
     input_: Annotated[
         Path | None,
-        typer.Option("--input", "-i", metavar="FILE", help="Text file, one beginning per line."),
+        typer.Option(
+            "--input", "-i", metavar="FILE", callback=options.or_stream, help="Text file, one beginning per line."
+        ),
         READS_FILE,
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the texts."), WRITES_FILE
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", callback=options.or_stream, help="File for the texts."),
+        WRITES_FILE,
     ] = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -54,7 +58,7 @@ def generate(
     tfm generate --run runs/toy-text --seed 7 ""
     """
     from ..engine.runs.find import find_run
-    from .lines import JSON_LINES, TOO_LONG, line_chunks, output_or_stdout, refuse_other_output, write_results
+    from .lines import JSON_LINES, line_chunks, lines_too_long, output_or_stdout, refuse_other_output, write_results
 
     console = Console()
     if beginning and input_:
@@ -86,7 +90,7 @@ def generate(
         too_long = write_results(generate_chunk, chunks, stream, console, encoding=known)
     problems: list[str] = []
     if too_long:
-        problems.append(f"{too_long:,} {TOO_LONG}; nothing was read of them")
+        problems.append(f"{lines_too_long(too_long)}; nothing was read of them")
     if as_they_were:
         problems.append(f"beginnings that could not be continued, and are in the output unchanged: {as_they_were:,}")
     if problems:

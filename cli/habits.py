@@ -50,18 +50,23 @@ _READING = {
     ("model", "model_path", "model_dir", "path"): "--run RUN is where the model lies",
     ("src", "source", "file", "in"): "--input FILE",
     ("out", "target", "tgt"): "--output FILE",
+    ("data", "document", "po", "xliff"): "--input FILE",
     ("num_beams", "beams"): "--beam-size N",
     ("gpu", "cuda"): "--device cuda",
     ("batch", "batch_size"): "none is needed: as much as fits is translated together",
     ("max_length", "max_len"): "none is needed: the run's decoding.max_length_factor and max_length_offset hold",
 }
-"""What is said of other options, in training and elsewhere."""
+_EVALUATE = _READING | {
+    ("ref", "refs", "reference", "references", "gold"): "--tgt FILE",
+    ("hypothesis", "hypotheses", "sys", "system"): "--hyp FILE",
+}
+"""What is said of other options, in training, elsewhere, and in `tfm evaluate`."""
 
 
 def meant(option: str, command: str) -> str:
     """What to type instead of an option that a command does not have; empty if nobody knows what it means."""
     name = option.lstrip("-").partition("=")[0].replace("-", "_")
-    for names, words in (_TRAIN if command == "train" else _READING).items():
+    for names, words in {"train": _TRAIN, "evaluate": _EVALUATE}.get(command, _READING).items():
         if name in names:
             return words
     if command != "train":

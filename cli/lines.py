@@ -25,7 +25,6 @@ from ..system.errors import UsageError
 from ..system.files import OutputFile
 from ..system.reporter import Console, counted
 
-TOO_LONG = f"lines were longer than {MAX_LINE_BYTES:,} bytes"
 CHUNK_LINES = 1000
 """Most lines translated together: enough for well-filled batches."""
 _USUAL_BYTES = 2000
@@ -58,6 +57,11 @@ def line_chunks(
         lines = (line for text in arguments for line in lines_of(text))
         return [[line.encode("utf-8", errors="surrogateescape") for line in lines]]
     return stdin_lines(console, encoding) if path is None else file_lines(path, encoding, done, size)
+
+
+def lines_too_long(number: int) -> str:
+    """How many lines were too long to be read, in words."""
+    return f"{counted(number, 'line was', 'lines were')} longer than {MAX_LINE_BYTES:,} bytes"
 
 
 def lines_of(text: str) -> list[str]:

@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 bug in tfm, 2 usage or configuration, 3 bad input data, 4 ba
 (disk, memory, permission), 6 training diverged, 129/130/143 interrupted after saving, 141 closed pipe.
 """
 
+import re
 import shlex
 import sys
 from difflib import get_close_matches
@@ -101,15 +102,32 @@ def _interrupt_before(error: BaseException) -> Interrupted | None:
 
 
 def _usage_message(error: Any) -> str:
-    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None) or ""
+    context = getattr(error, "ctx", None)
     message = str(error.format_message()).strip().replace("\n", " ")
-    if context is not None and type(error).__name__ == "NoSuchOption" and option.startswith("--"):
-        from .habits import meant
+    if context is None:
+        return message
+    return (
+        f"{_habit(error, context) or _run_as_argument(message, context) or message} See {context.command_path} --help."
+    )
 
-        near = get_close_matches(option, getattr(error, "possibilities", None) or [], n=1, cutoff=0.85)
-        if not near and (words := meant(option, context.info_name)):
-            message = f"{context.command_path} has no option {option}; instead: {words}."
-    return f"{message} See {context.command_path} --help." if context is not None else message
+
+def _habit(error: Any, context: Any) -> str:
+    """What to type instead of an option of another tool."""
+    option = getattr(error, "option_name", None) or ""
+    if type(error).__name__ != "NoSuchOption" or not option.startswith("--"):
+        return ""
+    from .habits import meant
+
+    near = get_close_matches(option, getattr(error, "possibilities", None) or [], n=1, cutoff=0.85)
+    words = "" if near else meant(option, context.info_name)
+    return f"{context.command_path} has no option {option}; instead: {words}." if words else ""
+
+
+def _run_as_argument(message: str, context: Any) -> str:
+    """What to type instead of a run without `--run`."""
+    extra = re.search(r"unexpected extra arguments?(?:\(s\))? \((\S+)\)", message)
+    takes_runs = any("--run" in option.opts for option in context.command.params)
+    return f"{context.command_path} takes a run as an option: --run {extra[1]}." if extra and takes_runs else ""
 
 
 def _print_error(message: str) -> None:

@@ -42,6 +42,11 @@ def offered(what: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def or_stream(path: Path | None) -> Path | None:
+    """`-` is standard input or output, which are meant where no file is named."""
+    return None if path == Path("-") else path
+
+
 def _attention_places(path: Path, given: Given) -> Iterable[Place]:
     from .attention import attention_places
 
@@ -186,6 +191,7 @@ LinesOrDocuments = Annotated[
         "--input",
         "-i",
         metavar="FILE|DIR",
+        callback=or_stream,
         help="Text file, one sentence per line; or a document (.po .pot .xlf .xliff .sdlxliff .mqxliff .mxliff "
         ".txlf .tmx .srt .vtt .tsv .csv .jsonl), in which what is empty is filled in; or a folder of documents of one "
         "kind.",
@@ -194,7 +200,13 @@ LinesOrDocuments = Annotated[
 ]
 TranslationsOrFolder = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE|DIR", help="File for the translations; a folder for a folder."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|DIR",
+        callback=or_stream,
+        help="File for the translations; a folder for a folder.",
+    ),
     WRITES_AS_READ,
 ]
 NBest = Annotated[int, typer.Option(metavar="N", min=1, help="Alternatives per line (with --json).")]

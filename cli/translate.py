@@ -69,7 +69,7 @@ def translate(
     tfm translate --input app.po --output app.de.po --review
     """
     from ..engine.runs.find import find_run
-    from .lines import JSON_LINES, TOO_LONG, line_chunks, refuse_other_output
+    from .lines import JSON_LINES, line_chunks, lines_too_long, refuse_other_output
     from .translations import LineWriter, translate_document, translate_folder
 
     console = Console()
@@ -121,7 +121,7 @@ def translate(
         too_long = _translate_lines(lines, chunks, input_, output, work, console, settings.encoding)
     lines.faults.report(console)
     if too_long:
-        raise DataError(f"{too_long:,} {TOO_LONG}; their translations are empty")
+        raise DataError(f"{lines_too_long(too_long)}; their translations are empty")
 
 
 def _search_of(

@@ -105,6 +105,8 @@ def _layers(name_or_path: str, *, alone: bool = False) -> Iterator[tuple[Path | 
         seen.append(Path(source).resolve())
         tree: Tree = {}
         yield source, tree
+        if not text.strip():
+            raise UsageError(f"{source} is empty: it has no settings")
         tree |= _parse_yaml(text, str(source))
         base = None if alone else tree.pop(_EXTENDS, None)
         if base is not None and not isinstance(base, str):
@@ -291,7 +293,10 @@ def _problems(detail: Any, name: str, lines: dict[tuple[str, ...], int]) -> list
             + f"{'.'.join(path)} must be a section of settings, but is {_shown(detail['input'])}"
         ]
     message = detail["msg"].removeprefix("Input ").replace("should be", "must be").replace("array", "list")
-    return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {_shown(detail['input'])}"]
+    value = detail["input"]
+    is_name = path[0] == "data" and message.endswith("list") and isinstance(value, str) and len(value) <= _LONGEST_VALUE
+    fix = f"; write [{value}]" if is_name else ""
+    return [_place(name, lines, path) + f"{'.'.join(path)} {message}, but is {_shown(value)}{fix}"]
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ..system.errors import DataError, UsageError
+from ..system.errors import DataError, MissingFile, UsageError
 from ..system.files import sha256_bytes
 from .cleaning import clean
 from .config import DataConfig
@@ -18,6 +18,7 @@ from .formats.format import Format, common_language
 from .formats.format import Pair as Pair
 from .formats.refused import refuse_known_format
 from .formats.text import TEST_SETS, TOY, open_text, open_toy, open_two_files
+from .reading import did_you_mean
 
 MIXED_IN = 10_000
 """At least this many older pairs are mixed in."""
@@ -164,6 +165,8 @@ def format_of(spec: str) -> Format:
         module, name = FORMATS[suffix]
         return getattr(import_module(f".formats.{module}", __package__), name)
     refuse_known_format(Path(spec))
+    if not Path(spec).exists():
+        raise MissingFile(Path(spec), did_you_mean(Path(spec)) or f"; a data set of the hub is {PREFIX}NAME")
     raise UsageError(
         f"cannot tell the format of {spec}: name a file that ends in {', '.join(sorted(SUFFIXES))}, or {PREFIX}NAME,"
         f" or a folder written by save_to_disk, or {TOY}; for two text files use --src and --tgt"

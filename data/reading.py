@@ -273,7 +273,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise MissingFile(path, _did_you_mean(path)) from error
+        raise MissingFile(path, did_you_mean(path)) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -343,7 +343,8 @@ def bad_quotes(path: Path, line: int, error: Exception) -> DataError:
     return DataError(f"{path}:{line}: {problem} ({error})")
 
 
-def _did_you_mean(path: Path) -> str:
+def did_you_mean(path: Path) -> str:
+    """What else is in its folder under a name much like it, in brackets; empty if nothing is."""
     with contextlib.suppress(OSError):
         near = difflib.get_close_matches(path.name, [sibling.name for sibling in path.parent.iterdir()], n=1)
         if near:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
+from .codes import pairs_of
 from .format import FileSummary, Languages, OtherLanguages, Pair, file_format, same_language
 from .states import is_by_machine, unfinished
-from .xml import XML_LANG, Element, Kind, elements, lines_of, text_of
+from .xml import XML_LANG, Element, Kind, elements
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 """Elements of a segment that hold markup of the document translated."""
@@ -145,8 +146,8 @@ def _read(path: Path, languages: TmxLanguages) -> Iterator[tuple[list[Pair], str
         elif level := unfinished(element):
             yield [("", "")], level
         else:
-            texts = ([text_of(one.segment, CODES) for one in side] for side in final)
-            yield [pair for both in product(*texts) for pair in lines_of(*both)], ""
+            both = product(*final)
+            yield [pair for one, other in both for pair in pairs_of(one.segment, other.segment, CODES)], ""
     if not found and len(_different(list(languages.met))) > 1:  # nobody has translated a memory in one language
         raise languages.refusal()
 

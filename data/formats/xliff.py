@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ...system.errors import DataError
 from ..config import DataConfig
+from .codes import pairs_of
 from .format import FileSummary, Languages, OtherLanguages, Pair, file_format, fits
 from .states import State, state_of
-from .xml import Element, Kind, elements, lines_of, text_of
+from .xml import Element, Kind, elements
 
 CODES = frozenset({"bpt", "ept", "ph", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
 """Inline elements that hold markup, or nothing; `g`, `pc` and `mrk` hold text."""
@@ -37,9 +38,9 @@ class Segment:
     @property
     def pairs(self) -> list[Pair]:
         """What there is to learn; an empty pair if there is nothing."""
-        if not self.state.is_final or self.target is None or not text_of(self.source, CODES).strip():
+        if not self.state.is_final or self.target is None:
             return [("", "")]
-        return lines_of(text_of(self.source, CODES), text_of(self.target, CODES))
+        return pairs_of(self.source, self.target, CODES)
 
 
 def segments_of(unit: Element) -> Iterator[Segment]:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -12,7 +13,7 @@ from ...data.charset import encoding_of
 from ...data.config import DataConfig
 from ...data.reading import open_bytes, read_lines
 from ...system.errors import DataError
-from .messages import Message, looks_like_message, parse_message
+from .messages import looks_like_message, parse_message
 
 if TYPE_CHECKING:
     from ..projection import Projection
@@ -22,6 +23,8 @@ Put = Callable[[str], bool]
 """Puts a translation in its place, or says that it does not fit there."""
 BYTE_ORDER_MARK = "\ufeff"
 _LINE_END = re.compile(r"([ \t]*\r?\n[ \t]*)")
+Cut = tuple[str, str, str]
+"""A text without what stands at its ends, between these."""
 WORST_SHARE = 0.1
 """Of the places with the lowest projections, which a reviewer is told to read first."""
 
@@ -68,20 +71,32 @@ class Fields:
         self.language = ""
         self.unread = 0
         self.worst: list[tuple[str, Review]] = []
-        self._messages: list[tuple[int, Message]] = []
+        self._shorter: dict[int, Callable[[str], Cut | None]] = {}
+        """For texts, by their places: from a translation that lacks something to a text that is easier to translate."""
         self._fields: list[_Field] = []
 
     def __len__(self) -> int:
         return len(self._fields)
 
-    def add(self, text: str, put: Put, note: Callable[[Review], None] | None = None) -> None:
-        """Adds a text, with its line ends; `put` is called with its translation, once there is one, and then `note`."""
+    def add(
+        self,
+        text: str,
+        put: Put,
+        note: Callable[[Review], None] | None = None,
+        shorter: Callable[[str, str], Cut | None] | None = None,
+    ) -> None:
+        """Adds a text, with its line ends; `put` is called with its translation, once there is one, and then `note`.
+
+        Args:
+            shorter: Shortens a line of the text whose translation lacks something; None if nothing is to be cut.
+        """
         if looks_like_message(text):
             message = parse_message(text)
             if message is None:
                 self.unread += 1
                 return
-            self._messages.append((len(self.texts), message))
+            for place in range(len(message.texts)):
+                self._shorter[len(self.texts) + place] = partial(message.shorter, place)
             self._add(message.texts, lambda translations: message.filled(translations, self.language), put, note)
             return
         pieces = _LINE_END.split(text)
@@ -94,7 +109,10 @@ class Fields:
                 for piece, words in zip(pieces, inner, strict=True)
             )
 
-        self._add([words for words in inner if words], whole, put, note)
+        lines = [words for words in inner if words]
+        if shorter is not None:
+            self._shorter |= {len(self.texts) + place: partial(shorter, line) for place, line in enumerate(lines)}
+        self._add(lines, whole, put, note)
 
     def _add(
         self,
@@ -110,7 +128,7 @@ class Fields:
     def without_ends(
         self, outputs: list[str], translate: "Callable[[list[str]], list[Translation]]"
     ) -> "dict[int, Translation]":
-        """Translates once more what has lost the arguments at its ends, without them, and puts them around it.
+        """Translates once more what has lost the arguments or tags at its ends, without them, and puts them around it.
 
         Args:
             outputs: A translation of each of `texts`; those that are new take their places in it.
@@ -119,10 +137,7 @@ class Fields:
             The new translations, by their places.
         """
         shorter = {
-            first + place: found
-            for first, message in self._messages
-            for place in range(len(message.texts))
-            if (found := message.shorter(place, outputs[first + place])) is not None
+            place: found for place, shorten in self._shorter.items() if (found := shorten(outputs[place])) is not None
         }
         again = translate([text for _, text, _ in shorter.values()]) if shorter else []
         for (place, (before, _, after)), one in zip(shorter.items(), again, strict=True):

@@ -1,14 +1,12 @@
-"""Inline elements of XML segments: markup inside a sentence, which a translation must have, too.
+"""Tags of inline elements in a translation, and back to XML."""
 
-In the text an element is a tag: `<t1>` and `</t1>` around its words, or `<t2/>` if it has none. The translator takes
-tags for placeholders.
-"""
-
-import re
+from collections import Counter
 from collections.abc import Iterable
-from itertools import chain, count
 
-from ...data.formats.xml import DELETED, Element, unwrapped
+from ...data.formats.codes import Code, cut_ends, name_of_tags, numbered, parts_of, tag_pattern, tagged
+from ...data.formats.xml import Element
+from ...data.placeholders import has_words
+from .document import Cut
 from .messages import looks_like_message
 from .xml import XmlDocument
 
@@ -26,58 +24,54 @@ def are_nested(tags: Iterable[str]) -> bool:
 
 
 class Inline:
-    """The content of a segment as `text` with tags, and back. The content of elements named in `codes` is markup."""
+    """The content of a segment as `text` with tags, and back. The content of elements named in `markup` is no text.
 
-    def __init__(self, document: XmlDocument, element: Element, codes: frozenset[str]) -> None:
-        self._document, self._codes = document, codes
+    Attributes:
+        text: Without the tags around all of it.
+    """
+
+    def __init__(self, document: XmlDocument, element: Element, markup: frozenset[str]) -> None:
         self._manner = document.manner(element)
-        self._written: dict[str, bytes] = {}
+        parts, name = parts_of(element, markup), name_of_tags(element)
+        numbers = numbered(parts)
+        self._written = {
+            one.tag(f"{name}{numbers[one.first]}"): _as_written(document, one) for one in parts if isinstance(one, Code)
+        }
         """The XML of each tag."""
-        whole = element.whole_text
-        self._letter = next(name for name in chain(["t"], (f"t{n}_" for n in count())) if f"<{name}" not in whole)
-        self._tag = re.compile(rf"(</?{self._letter}\d+/?>)")
-        self._count = 0
-        self.text = unwrapped(self._flatten(element), element.preserves)
+        self._tag = tag_pattern(name)
+        whole = tagged(parts, name, numbers, preserves=element.preserves)
+        self._before, self.text, self._after = cut_ends(whole, self._tag, alone=False)
 
-    def _flatten(self, element: Element) -> str:
-        text = ""
-        for one in element.content:
-            if isinstance(one, str):
-                text += one
-            elif one.get("mtype") != DELETED:
-                text += self._flatten_child(one)
-        return text
-
-    def _flatten_child(self, child: Element) -> str:
-        self._count += 1
-        name, file = f"{self._letter}{self._count}", self._document.file
-        if self._is_code(child):
-            self._written[f"<{name}/>"] = file.outer(child)
-            return f"<{name}/>"
-        self._written[f"<{name}>"] = file.content[child.start : file.inner_start(child)]
-        self._written[f"</{name}>"] = file.content[child.stop : file.end(child)]
-        return f"<{name}>{self._flatten(child)}</{name}>"
-
-    def _is_code(self, element: Element) -> bool:
-        """Whether nothing in an element is to be translated."""
-        protected = element.get("translate") == "no" or element.get("mtype") == "protected"
-        return protected or element.local_name in self._codes or not element.content
+    def shorter(self, text: str, translation: str) -> Cut | None:
+        """For a line of the text whose tags did not come through: the line without the tags at its ends, between
+        these; None if they did, or if it has none there."""
+        if Counter(self._tag.findall(text)) == Counter(self._tag.findall(translation)):
+            return None
+        before, inner, after = cut_ends(text, self._tag, alone=True)
+        return (before, inner, after) if (before or after) and has_words(inner) else None
 
     def xml(self, text: str) -> bytes | None:
         """A translation of `self.text` as XML.
 
         Returns:
-            None if a tag is missing, comes twice, or tags are not nested. In an ICU message a tag may come again.
+            None if a tag is missing, comes twice, or tags are not nested where those of the source are. In an ICU
+            message a tag may come again.
         """
         tags, expected = self._tag.findall(text), self._tag.findall(self.text)
+        is_nested = are_nested(tags) or not are_nested(expected)
         if looks_like_message(self.text):  # its branches may have the same markup, and its translation more branches
             tags, expected = set(tags), set(expected)
-        if sorted(tags) != sorted(expected):
+        if sorted(tags) != sorted(expected) or not is_nested:
             return None
-        if not are_nested(self._tag.findall(text)):
-            return None
-        return b"".join(
-            self._written[piece] if self._tag.fullmatch(piece) else self._manner.write(piece).encode()
-            for piece in self._tag.split(text)
-            if piece
-        )
+        pieces = self._tag.split(self._before + text + self._after)
+        return b"".join(self._written.get(piece) or self._manner.write(piece).encode() for piece in pieces if piece)
+
+
+def _as_written(document: XmlDocument, code: Code) -> bytes:
+    """A code in the file: an element, or what opens or closes one that has text."""
+    element, file = code.element, document.file
+    if code.side == "<" and code.has_text:
+        return file.content[element.start : file.inner_start(element)]
+    if code.side == "</" and code.has_text:
+        return file.content[element.stop : file.end(element)]
+    return file.outer(element)

@@ -60,7 +60,7 @@ class TmxDocument(XmlDocument):
         empty = [one for one in variants if same_language(one.language, tgt)]
         inline = Inline(self, sources[0].segment, CODES)
         put = partial(self._put, inline, unit, sources[0], (targets or empty or [None])[0], tgt)
-        self.fields.add(inline.text, put, partial(self._note, unit))
+        self.fields.add(inline.text, put, partial(self._note, unit), inline.shorter)
         return "by machine" if targets else "without a translation"
 
     def _put(

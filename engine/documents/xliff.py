@@ -68,7 +68,9 @@ class XliffDocument(XmlDocument):
 
     def _add(self, segment: Segment) -> None:
         inline = Inline(self, segment.source, CODES)
-        self.fields.add(inline.text, partial(self._put, segment, inline), partial(self._note, segment.unit))
+        self.fields.add(
+            inline.text, partial(self._put, segment, inline), partial(self._note, segment.unit), inline.shorter
+        )
 
     def _put(self, segment: Segment, inline: Inline, text: str) -> bool:
         xml = inline.xml(text)

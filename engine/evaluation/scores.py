@@ -91,7 +91,7 @@ def sacrebleu_metric(name: str, tokenizer: str) -> Any:
 
     match name:
         case "bleu":
-            return BLEU(tokenize=tokenizer)
+            return BLEU(tokenize=tokenizer, force=True)  # without a warning about full stops, which is no use here
         case "chrf":
             return CHRF()
         case _:

@@ -359,7 +359,7 @@ class RunDirectory:
 
     def _checkpoint_of_step(self, step: str) -> Path:
         by_step = {str(checkpoint_step(path)): path for path in self.checkpoints()}
-        directory = by_step.get(step.lstrip("0") or "0")
+        directory = by_step.get(step.removeprefix("step-").lstrip("0") or "0")
         if directory is None:
             steps = ", ".join(by_step) or "none"
             raise ModelError(f"{self} has no checkpoint {step!r:.60}; it has best, last and the steps: {steps}")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ...system.errors import ModelError, UsageError
 from ...system.reporter import Console
+from .checkpoint import checkpoint_step
 from .directory import RUNS, RunDirectory
 
 
@@ -11,6 +12,7 @@ def find_run(option: Path | None, console: Console) -> Path:
     """The run named by `--run`, or the only one in `runs/`."""
     if option is not None:
         named = RunDirectory(option)
+        _refuse_part_of_run(named)
         if not named.path.is_dir():
             raise ModelError(f"there is no run {option}{_known()}; train one with tfm train --run {named.quoted}")
         return named.path
@@ -18,8 +20,19 @@ def find_run(option: Path | None, console: Console) -> Path:
         console.say(f"using the run {run}")
         return run
     if not (runs := list_runs()):
-        raise UsageError("there is no run in runs/ yet; train one with tfm train, or name one with --run")
+        raise UsageError("there is no run in runs/ yet; train one with tfm train, or name one that lies elsewhere")
     raise UsageError(f"runs/ holds several runs; name one with --run: {', '.join(map(str, runs))}")
+
+
+def _refuse_part_of_run(named: RunDirectory) -> None:
+    """Refuses a checkpoint or a file in a run, and names the run."""
+    if not named.path.exists() or named.checkpoints():
+        return
+    for around in map(RunDirectory, list(named.path.parents)[:2]):
+        if around.checkpoints():
+            step = checkpoint_step(named.path)
+            which = f" --checkpoint {step}" if step >= 0 else ""
+            raise ModelError(f"{named} is a part of the run {around}: give --run {around.quoted}{which}")
 
 
 def list_runs(folder: Path | None = None) -> list[Path]:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...seq2seq.training.config import TrainingConfig
@@ -56,7 +57,9 @@ class _Commands:
     def anew(self, name: str, change: str) -> str:
         """Trains another run with the same settings but for one."""
         begun = f" --init-from {self.run.quoted}" if self.fine_tuned else ""
-        other = shlex.quote(f"{self.run}-{name}")
+        path = self.run.path
+        beside = path if path.name not in ("", "..") else Path("..", path.resolve().name)
+        other = shlex.quote(f"{beside}-{name}")
         return f"tfm train --config {shlex.quote(str(self.run.config))}{begun} {change} --run {other}"
 
 

@@ -149,3 +149,45 @@ def test_flags_and_options_that_may_be_repeated_are_given_as_often_as_one_likes(
     done = tfm("translate", "--run", tiny_run, "-i", "a.txt", "--input=b.txt")
     assert (done.returncode, done.stdout) == (2, b"")
     assert "tfm translate takes one --input, but it is given 2 times" in error_of(done)
+
+
+def test_an_empty_name_of_a_file_is_refused(tfm: Tfm, tiny_run: Path) -> None:
+    for flags in (["--input", ""], ["--run="], ["-o", ""]):
+        done = tfm("translate", "--run", tiny_run, *flags) if flags != ["--run="] else tfm("translate", "--run=")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert "is given an empty name" in error_of(done)
+    done = tfm("train", "--src", "", "--tgt", "a.de")
+    assert done.returncode == 2 and "--src is given an empty name" in error_of(done)
+
+
+def test_a_dash_is_standard_input_or_output(tfm: Tfm, tiny_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ["one", "two"])
+    translate = ("translate", "--run", tiny_run, "--beam-size", 1)
+    expected = tfm(*translate, stdin=b"one\ntwo\n").stdout
+    assert expected.count(b"\n") == 2
+    assert tfm(*translate, "-i", "-", stdin=b"one\ntwo\n").stdout == expected
+    assert tfm(*translate, "-i", "in.txt", "--output", "-").stdout == expected
+    assert not (tmp_path / "-").exists()
+
+
+def test_what_is_in_a_run_is_no_run_and_the_run_is_named(tfm: Tfm, tiny_run: Path) -> None:
+    checkpoint = next((tiny_run / "checkpoints").glob("step-*"))
+    step = int(checkpoint.name.removeprefix("step-"))
+    for part, which in (
+        (checkpoint, f" --checkpoint {step}"),
+        (tiny_run / "checkpoints", ""),
+        (tiny_run / "config.yaml", ""),
+    ):
+        done = tfm("translate", "--run", part, "one")
+        assert done.returncode == 4
+        assert f"is a part of the run {tiny_run}: give --run {tiny_run}{which}\n" in error_of(done)
+    assert tfm("translate", "--run", tiny_run, "--checkpoint", checkpoint.name, "one").returncode == 0
+    done = tfm("info", tiny_run)
+    assert done.returncode == 2 and f"tfm info takes a run as an option: --run {tiny_run}" in error_of(done)
+
+
+def test_a_corpus_that_is_not_there_is_said_to_be_missing(tfm: Tfm, tmp_path: Path) -> None:
+    write_lines(tmp_path / "pairs.tsv", ["a\tb"])
+    done = tfm("train", "--data", "pairs.tvs")
+    assert done.returncode == 3 and "cannot read pairs.tvs: no such file (did you mean pairs.tsv?)" in error_of(done)
+    assert "; a data set of the hub is hf:NAME" in error_of(tfm("train", "--data", "opus100"))

@@ -26,7 +26,14 @@ def test_every_name_of_other_tools_leads_to_a_setting() -> None:
             assert meant.split()[1].partition("=")[0] in setting_names()
 
 
-@pytest.mark.parametrize(("table", "command"), [(habits._TRAIN, "train"), (habits._READING, "translate")])
+@pytest.mark.parametrize(
+    ("table", "command"),
+    [
+        (habits._TRAIN, "train"),
+        (habits._READING, "translate"),
+        ({names: habits._EVALUATE[names] for names in habits._EVALUATE.keys() - habits._READING}, "evaluate"),
+    ],
+)
 def test_what_is_said_names_options_that_there_are(table: dict[Any, str], command: str) -> None:
     for words in table.values():
         assert set(re.findall(r"--[a-z-]+", words)) <= OPTIONS[command], words
@@ -41,6 +48,9 @@ def test_what_is_said_names_options_that_there_are(table: dict[Any, str], comman
         ("--batch-size", "train", "training.max_tokens_per_batch=N, which counts tokens"),
         ("--num-beams", "translate", "--beam-size N"),
         ("--lr", "translate", ""),
+        ("--data", "translate", "--input FILE"),
+        ("--ref", "evaluate", "--tgt FILE"),
+        ("--ref", "translate", ""),
         ("--anything", "train", ""),
     ],
 )

@@ -342,7 +342,7 @@ def test_utf16_on_stdin_is_read_by_its_mark(tfm: Tfm, tiny_run: Path) -> None:
 def test_a_line_too_long_to_read_keeps_its_place_and_is_told(tfm: Tfm, tiny_run: Path) -> None:
     done = tfm("translate", "--run", tiny_run, "--beam-size", 1, stdin=b"one\n" + b"x" * 1_200_000 + b"\ntwo\n")
     assert done.returncode == 3
-    assert "1 lines were longer than 1,000,000 bytes" in error_of(done)
+    assert "1 line was longer than 1,000,000 bytes" in error_of(done)
     lines = done.stdout.split(b"\n")
     assert len(lines) == 4
     assert lines[1] == b""

@@ -19,6 +19,7 @@ from tfm.data.corpus import open_spec
 from tfm.engine.documents import DOCUMENTS, is_document, open_document
 from tfm.engine.documents.document import Document, Fields, Review
 from tfm.engine.projection import Projection
+from tfm.engine.translation import Translation
 from tfm.system.errors import DataError, UsageError
 
 
@@ -282,7 +283,7 @@ TMX = """<?xml version="1.0" encoding="UTF-8"?>
 
 def test_tmx_adds_the_variants_that_are_missing(write: Write) -> None:
     path = write("m.tmx", TMX)
-    assert opened(path).fields.texts == ["a <t1/>cat<t2/>"]
+    assert opened(path).fields.texts == ["a <t1>cat</t1>"]
     text = filled(path, german)
     first, second = etree.fromstring(text.encode()).iter("tu")
     assert len(first) == 2 and first[1][0].text == "ein Hund"
@@ -292,7 +293,7 @@ def test_tmx_adds_the_variants_that_are_missing(write: Write) -> None:
     assert '<!DOCTYPE tmx SYSTEM "tmx14.dtd">' in text
     assert opened(write("fr.tmx", TMX), src_language="en", tgt_language="fr").fields.texts == [
         "a dog",
-        "a <t1/>cat<t2/>",
+        "a <t1>cat</t1>",
     ]
     with pytest.raises(DataError, match="no unit in it and de; it has de, en, en-GB; name two"):
         opened(path, src_language="it", tgt_language="de")
@@ -424,6 +425,42 @@ def test_protected_words_are_not_translated(write: Write) -> None:
     text = XLIFF_1.replace("<source>new</source>", '<source>our <mrk mtype="protected">Foo</mrk></source>')
     assert "our <t1/>" in opened(write("a.xlf", text)).fields.texts
     assert ">Foo</mrk>" in filled(write("b.xlf", text), german).partition('id="3"')[2]
+
+
+def test_tags_around_a_whole_text_are_no_part_of_it(write: Write) -> None:
+    unit = '<source> <g id="1"><bpt id="2">*</bpt>new<ept id="2">*</ept></g>\n</source>'
+    document = opened(write("a.xlf", XLIFF_1.replace("<source>new</source>", unit)))
+    assert document.fields.texts[1] == "new"
+    document.fields.fill(list(map(str.upper, document.fields.texts)))
+    stream = io.BytesIO()
+    document.save(stream)
+    assert b'> <g id="1"><bpt id="2">*</bpt>NEW<ept id="2">*</ept></g>\n</target>' in stream.getvalue()
+
+
+def test_tags_at_the_ends_that_did_not_arrive_are_put_around_a_translation_without_them(write: Write) -> None:
+    unit = '<source><x id="1"/> <g id="2">a</g> <x id="3"/>cat<x id="4"/>.</source>'
+    path = write("a.xlf", XLIFF_1.replace("<source>new</source>", unit.replace(".", "")))
+    document = opened(path)
+    text, asked = document.fields.texts[1], list[str]()
+
+    def translate(texts: list[str]) -> list[Translation]:
+        asked.extend(texts)
+        return [Translation(german(one)) for one in texts]
+
+    assert text == "<t1/> <t2>a</t2> <t3/>cat<t4/>"
+    outputs = [german(one) if "cat" not in one else "<t1/> A CAT" for one in document.fields.texts]
+    assert list(document.fields.without_ends(outputs, translate)) == [1]
+    assert asked == ["<t2>a</t2> <t3/>cat"] and outputs[1] == german(text)
+    assert document.fields.fill(outputs) == 0
+    arrived = [german(one) for one in document.fields.texts]
+    assert not document.fields.without_ends(arrived, lambda _: pytest.fail("all tags are there"))
+
+
+def test_codes_that_are_not_nested_need_not_be(write: Write) -> None:
+    unit = '<source><bpt id="1"/>a<bpt id="2"/>red<ept id="1"/> cat<ept id="2"/></source>'
+    document = opened(write("a.xlf", XLIFF_1.replace("<source>new</source>", unit)))
+    assert document.fields.texts[1] == "<t1>a<t2>red</t1> cat</t2>"
+    assert document.fields.fill(list(map(german, document.fields.texts))) == 0
 
 
 def test_a_file_in_other_languages_is_refused(write: Write) -> None:

@@ -117,3 +117,16 @@ def test_other_machines_and_runs_without_a_validation(said: Said) -> None:
         assert words in said(records, purpose=purpose)[0]
     exact = {"kind": "validation", "step": 5, "loss": 1.0, "score": 99.0, "bleu": 99.0, "exact": 95.0}
     assert said([exact])[0].endswith("(BLEU 99.0, greedy); 95 % come out exactly as in the references")
+
+
+def test_a_run_that_is_the_working_directory_has_its_next_run_beside_it(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del said
+    run = RunDirectory("my run")
+    for record in validations([5.0]):
+        run.metrics.append(record)
+    monkeypatch.chdir(run.path)
+    progress = Progress(step=100)
+    here = verdict(RunDirectory("."), FIXED, "translator", progress, 100)
+    assert here[-1].endswith("--run '../my run-longer'")
