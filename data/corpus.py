@@ -165,11 +165,13 @@ def format_of(spec: str) -> Format:
         module, name = FORMATS[suffix]
         return getattr(import_module(f".formats.{module}", __package__), name)
     refuse_known_format(Path(spec))
-    if not Path(spec).exists():
-        raise MissingFile(Path(spec), did_you_mean(Path(spec)) or f"; a data set of the hub is {PREFIX}NAME")
+    path = Path(spec)
+    if not path.exists() and (near := did_you_mean(path)):
+        raise MissingFile(path, near)
+    missing = "" if path.exists() else ", and there is no such file"
     raise UsageError(
-        f"cannot tell the format of {spec}: name a file that ends in {', '.join(sorted(SUFFIXES))}, or {PREFIX}NAME,"
-        f" or a folder written by save_to_disk, or {TOY}; for two text files use --src and --tgt"
+        f"cannot tell the format of {spec}{missing}: name a file that ends in {', '.join(sorted(SUFFIXES))}, or"
+        f" {PREFIX}NAME, or a folder written by save_to_disk, or {TOY}; for two text files use --src and --tgt"
     )
 
 

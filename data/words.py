@@ -7,6 +7,9 @@
   vowel: `l'eau`, `dell'acqua`. A word may end before one (`cat's`), but not before `'t`.
 * Arabic and Hebrew words of three letters and more may follow the letters that are written together with them: و or ف,
   then ب, ك or ل, then ال (لل for ل and ال); ו, then ש, כש or מש, then ב, כ, ל or מ, then ה.
+* Korean words of two syllables and more may stand before a particle that is written together with them, as in 한국은
+  and 한국에서.
+* A term does not end before `++` or `#`: `C` is not in `C++` or `C#`.
 """  # noqa: RUF002
 
 from bisect import bisect_right
@@ -43,7 +46,20 @@ _BEGIN = regex.compile(
     """,
     regex.VERBOSE | regex.IGNORECASE | regex.V1,
 )
-_END = regex.compile(rf"(?! {_INSIDE} ) (?! ['’] t \b )", regex.VERBOSE | regex.IGNORECASE | regex.V1)
+_PARTICLES = r"""
+      (?<= \p{GCB=LVT}) (?: 은 | 이 | 을 | 과 | 으로(?:는|도|서|써)? | (?:이)?(?:라고|라는) )
+    | (?<= \p{GCB=LV}) (?: 는 | 가 | 를 | 와 | 라고 | 라는 )
+    | (?: 의 | 도 | 만 | 에(?:는|도|게(?:는|도|서)?|서(?:는|도|의)?)? | 로(?:는|도|서|써)? )
+    | (?: 까지 | 부터 | 보다 | 처럼 | 께서? | 한테(?:서)? | 마다 | 조차 | 마저 | 밖에 | 하고 )
+"""
+"""Particles of Korean: after a syllable that ends with a consonant, after one that does not, and after both."""
+_END = regex.compile(
+    rf"""
+      (?! {_INSIDE} ) (?! ['’] t \b ) (?! (?<= \w) (?: \+\+ | \# (?! \w) ))
+    | (?<= [가-힣]{{2}}) (?= (?: {_PARTICLES} ) (?! \w ))
+    """,
+    regex.VERBOSE | regex.IGNORECASE | regex.V1,
+)
 
 
 def begins_word(text: str, place: int) -> bool:
@@ -56,14 +72,20 @@ def ends_word(text: str, place: int) -> bool:
     return _END.match(text, place) is not None
 
 
-def find_terms(text: str, is_term: Callable[[str], bool], longest: int) -> list[str]:
-    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first."""
+def find_terms(
+    text: str, is_term: Callable[[str], bool], longest: int, *, outside: Sequence[tuple[int, int]] = ()
+) -> list[str]:
+    """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
+
+    Args:
+        outside: From where to where there is no term, unless it is more than a part of that.
+    """
     ends = [match.start() for match in _END.finditer(text)]
     spans = [
         (start, end)
         for start in (match.start() for match in _BEGIN.finditer(text))
         for end in ends[bisect_right(ends, start) : bisect_right(ends, start + longest)]
-        if is_term(text[start:end])
+        if is_term(text[start:end]) and not any(a <= start and end <= b and (a, b) != (start, end) for a, b in outside)
     ]
     taken = bytearray(len(text))
     chosen: list[tuple[int, int]] = []
@@ -95,9 +117,9 @@ def missed(wanted: Sequence[str], translation: str) -> tuple[str, ...]:
 
 def folded(text: str) -> str:
     """A text without the difference between small letters and capitals, those of Turkish i included."""
-    return with_plain_apostrophes(text).casefold().replace("i\u0307", "i")
+    return with_plain_signs(text).casefold().replace("i\u0307", "i")
 
 
-def with_plain_apostrophes(text: str) -> str:
-    """A text with `'` for the typographic apostrophe: which of them is written says nothing about a word."""
-    return text.replace("\u2019", "'")
+def with_plain_signs(text: str) -> str:
+    """A text with `'` for the typographic apostrophe and `-` for other hyphens: they say nothing about a word."""
+    return text.replace("\u2019", "'").replace("\u2010", "-").replace("\u2011", "-")

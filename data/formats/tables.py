@@ -94,7 +94,12 @@ def csv_layout(path: Path, config: DataConfig, *, fills: bool = False) -> Layout
 
 
 def _chosen_delimiter(path: Path, config: DataConfig) -> str | None:
-    match = _CHOICE.fullmatch(next(_lines(path, config), ""))
+    return delimiter_said(next(_lines(path, config), ""))
+
+
+def delimiter_said(first_line: str) -> str | None:
+    """What a first line `sep=;` says; None if it is another line."""
+    match = _CHOICE.fullmatch(first_line)
     return match[1] if match else None
 
 

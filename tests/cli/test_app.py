@@ -190,4 +190,5 @@ def test_a_corpus_that_is_not_there_is_said_to_be_missing(tfm: Tfm, tmp_path: Pa
     write_lines(tmp_path / "pairs.tsv", ["a\tb"])
     done = tfm("train", "--data", "pairs.tvs")
     assert done.returncode == 3 and "cannot read pairs.tvs: no such file (did you mean pairs.tsv?)" in error_of(done)
-    assert "; a data set of the hub is hf:NAME" in error_of(tfm("train", "--data", "opus100"))
+    said = error_of(tfm("train", "--data", "opus100"))
+    assert "cannot tell the format of opus100, and there is no such file: name a file that ends in" in said

@@ -74,6 +74,8 @@ def test_what_a_translation_lacks(wanted: list[str], translation: str, lacking: 
         ("terms.txt", "term\tTranslation\ncat\tKatze\ndog\tHund"),
         ("terms.csv", 'source,target\n# a "comment", here\ncat,Katze,noun\n\n"dog", "Hund"\n'),
         ("terms.csv", "dog;Hund\ncat;Katze\n"),
+        ("terms.csv", "sep=;\nEnglish;German\ndog;Hund\ncat;Katze\n"),
+        ("terms.tsv", "English\tGERMAN\ndog\tHund\ncat\tKatze\n"),
         ("terms.csv", "\ufeffsrc\ttgt\r\ndog\tHund\r\ncat\tKatze\r\n"),
     ],
 )
@@ -130,6 +132,33 @@ def test_a_csv_that_is_no_glossary(tmp_path: Path, content: str, problem: str) -
 def test_a_file_of_another_format(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not plain text"):
         Glossary.load(tmp_path / "terms.tmx")
+
+
+def test_a_first_line_says_what_is_between_the_fields_of_a_csv(tmp_path: Path) -> None:
+    (tmp_path / "terms.csv").write_text("sep=;\ndog;Hund, klein\ncat;Katze, alt\n")
+    assert Glossary.load(tmp_path / "terms.csv").wanted("a dog") == ["Hund, klein"]
+
+
+def test_names_of_languages_in_the_first_line_alone_name_columns(tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("German\tDeutsch\nEnglish\tFrench\n")
+    assert Glossary.load(tmp_path / "terms.tsv").wanted("German, English") == ["Deutsch", "French"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.org/cat", "cat@example.org", "`cat`", "{cat}", "<cat>", "%(cat)s", ":file:`cat`", "</cat>"],
+)
+def test_a_part_of_a_placeholder_is_no_term(text: str) -> None:
+    glossary = Glossary([("cat", "Katze")])
+    assert glossary.wanted(f"see {text} now") == []
+    assert glossary.wanted(f"see {text} and a cat") == ["Katze"]
+    assert Glossary([(text, "x")]).wanted(f"see {text} now") == ["x"], "a whole one may be a term"
+
+
+def test_hyphens_are_alike() -> None:
+    for hyphen in "-\u2010\u2011":
+        assert Glossary([(f"e{hyphen}mail", "E-Mail")]).wanted("an e-mail, an e\u2011mail") == ["E-Mail"] * 2
+    assert missed(["E-Mail"], "eine E\u2011Mail") == ()
 
 
 def test_apostrophes_are_alike() -> None:
