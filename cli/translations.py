@@ -39,6 +39,7 @@ class Faults:
             "with other numbers than the source": [],
             "without a term of the glossary": [],
             "of text that the vocabulary does not know": [],
+            "of words read as others, for a slip of typing": [],
         }
 
     def note(self, translations: Sequence["Translation"], first: int, texts: Sequence[str] = ()) -> None:
@@ -55,6 +56,7 @@ class Faults:
                 str(one.numbers),
                 in_short(one.missed, ", "),
                 one.unknown and f"{in_short(one.unknown, ' ')} ({100 * one.unknown_share:.0f} % of it)",
+                in_short([f"{written} as {read}" for written, read in one.slips], ", "),
             )
             for faults, what in zip(self._found.values(), whats, strict=True):
                 if what:

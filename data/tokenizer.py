@@ -132,6 +132,12 @@ class Vocabulary:
         return frozenset(_unescape(self.piece(i).removeprefix(_SPACE_MARK)) for i in ids if not self.is_byte(i))
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The pieces that are a whole word, of letters alone, or its beginning."""
+        pieces = map(self.piece, range(FIRST_TEXT_ID, len(self)))
+        return frozenset(piece[1:] for piece in pieces if piece.startswith(_SPACE_MARK) and piece[1:].isalpha())
+
+    @cached_property
     def characters(self) -> frozenset[str]:
         """The characters in pieces of text; others are spelt as bytes, or unknown."""
         return frozenset(chain.from_iterable(self.texts))

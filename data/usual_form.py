@@ -5,7 +5,7 @@ or a text in small letters is read as the training text would have it: each word
 in the fewest pieces. Where all training text ends with a sign, a text without one is read with it. Emoji and words in
 other scripts at either end, of which the vocabulary knows no character, are left out. What the model writes is then
 given the form of the text: put in capitals or made a title, if the training pairs do so, left without a sign, with what
-was left out.
+was left out. A word with a slip of typing is read as the word that is meant.
 """
 
 from bisect import bisect_right
@@ -18,6 +18,7 @@ import regex
 
 from .facts import CorpusFacts, is_open, style_of
 from .placeholders import SYMBOLS, placeholder_spans
+from .slips import slips, without_slips
 from .tokenizer import Vocabulary
 
 Restore = Callable[[str], str]
@@ -41,27 +42,31 @@ class UsualForm(NamedTuple):
         text: What a model reads.
         restore: A function that gives the output the form of the original text.
         unread: The two ends that are left out, empty for most texts.
+        slips: Words as they are written, each with the word that is read.
     """
 
     text: str
     restore: Restore = str
     unread: tuple[str, str] = ("", "")
+    slips: tuple[tuple[str, str], ...] = ()
 
 
 def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> UsualForm:
     """How a model reads a masked text.
 
-    A text stays as it is if its style is none of `facts.unusual_styles`, if it ends as training text does, and if the
-    vocabulary knows its ends.
+    A text stays as it is if its style is none of `facts.unusual_styles`, if it ends as training text does, if the
+    vocabulary knows its ends, and if no word has a slip.
     """
     begin, middle, end = _unknown_ends(text, vocabulary.characters)
     read, restore = _in_usual_letters(middle, vocabulary, facts)
+    found = slips(read, vocabulary)
+    read, meant = without_slips(read, found), tuple(one[1:] for one in found)
     if facts.last_sign and is_open(middle):
         read, styled = read + facts.last_sign, restore
         restore = lambda output: open_ended(styled(output))  # noqa: E731
     if not begin and not end:
-        return UsualForm(read, restore)
-    return UsualForm(read, lambda output: begin + restore(output) + end, (begin, end))
+        return UsualForm(read, restore, slips=meant)
+    return UsualForm(read, lambda output: begin + restore(output) + end, (begin, end), meant)
 
 
 def _unknown_ends(text: str, known: Set[str]) -> tuple[str, str, str]:

@@ -58,6 +58,7 @@ class Translation:
         unknown: What the vocabulary does not know of the source, its placeholders left out: characters, or words of a
             word vocabulary.
         unknown_share: The share of the source's characters that this is, from 0 to 1; white space does not count.
+        slips: Words with a slip of typing as they are written, each with the word that was read; see `data.slips`.
         looped: The first search said the same again and again. Where `repaired`, this is what a second one found.
         repaired: This is what a second search found, for a loop or a lost placeholder.
         constrained: The free output lacked a term, so this is what a search found that has to write it.
@@ -79,6 +80,7 @@ class Translation:
     missed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     unknown_share: float = 0.0
+    slips: tuple[tuple[str, str], ...] = ()
     looped: bool = False
     repaired: bool = False
     constrained: bool = False
@@ -111,7 +113,8 @@ class Translation:
             record["projected_chrf"] = asdict(self.projected)
         if len(self.alternatives) > 1:
             record["alternatives"] = [one._figures() for one in self.alternatives]
-        names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "looped", "repaired", "constrained")
+        names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "slips", "looped", "repaired")
+        names += ("constrained",)
         given = {name: value for name in names if (value := getattr(self, name))}
         record |= {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         if self.numbers:
@@ -132,8 +135,8 @@ class Job:
         parts: What is searched for; none in a blank text, nor in one without letters where the corpus keeps it.
         looped, repaired: See `Translation`.
         calibration: What projects its quality, if there is one for this search.
-        restore, unread: What gives an output the form of the text, and what the model does not read; see
-            `data.usual_form`.
+        restore, unread, slips: What gives an output the form of the text, what the model does not read, and what it
+            reads as other words; see `data.usual_form`.
     """
 
     text: str
@@ -146,6 +149,7 @@ class Job:
     calibration: "Calibration | None" = None
     restore: Callable[[str], str] = str
     unread: tuple[str, str] = ("", "")
+    slips: tuple[tuple[str, str], ...] = ()
 
     def translation(self) -> Translation:
         """The translation, when all parts have been searched for."""
@@ -174,6 +178,7 @@ class Job:
             source_ids=tuple(self.parts[0].ids) if len(self.parts) == 1 else None,
             unknown=unknown,
             unknown_share=share,
+            slips=self.slips,
             looped=self.looped,
             repaired=self.repaired,
             constrained=any(part.constrained for part in self.parts),

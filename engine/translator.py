@@ -18,6 +18,7 @@ import torch
 from ..data.cleaning import check_texts, clean
 from ..data.facts import MIN_LETTERS, CorpusFacts
 from ..data.placeholders import SYMBOLS
+from ..data.slips import slips
 from ..data.tokenizer import PLACEHOLDER_IDS, UNK_ID, Tokenizer
 from ..seq2seq.decoding.beam import Beam, build_search
 from ..seq2seq.decoding.config import DecodingConfig
@@ -236,12 +237,13 @@ class Translator(FromRun):
         if not takes_search(cleaned, self.tokenizer, self.facts):
             return job
         read = job.masked.text
-        if not prefix and not (self.facts.is_usual(read) and self._known.issuperset(read)):
+        if not prefix and not self._is_usual(read):
             from ..data.usual_form import in_usual_form  # most texts are in it
 
             form = in_usual_form(read, self.tokenizer.src, self.facts)
-            if glossary is None or not any(map(glossary.wanted, form.unread)):
-                read, job.restore, job.unread = form
+            odd = [*form.unread, *(written for written, _ in form.slips)]
+            if glossary is None or not any(map(glossary.wanted, odd)):
+                read, job.restore, job.unread, job.slips = form
             if not read:  # nothing of it is known
                 return job
         encoded = [(read, encode(read))]
@@ -258,6 +260,11 @@ class Translator(FromRun):
             terms = glossary.wanted(written) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job
+
+    def _is_usual(self, text: str) -> bool:
+        """Whether a text is read as it stands."""
+        is_known = self._known.issuperset(text) and not slips(text, self.tokenizer.src)
+        return is_known and self.facts.is_usual(text)
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -5,19 +5,22 @@ a model learns from such texts, and translates them, with a symbol for each tag.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
+from ..cleaning import edges
 from .format import Pair
-from .xml import DELETED, Element, lines_of, text_of, unwrapped
+from .xml import DELETED, TAG_MARK, Element, lines_of, text_of, unwrapped
 
 _CLOSED_BY = {"bpt": "ept", "bx": "ex", "sc": "ec"}
 """Elements that open something, and those that close it: they are not around it, and need not be nested."""
+_ANGULAR = re.compile(r"(START|CLOSE)_(.+?)(?:_\d+)?")
+"""The `id` of an `x` that opens or closes something, as Angular writes it."""
 _NUMBERS = ("rid", "startRef", "i", "id")
 """Attributes that say which two of these belong together: the first that an element has."""
-_SAME = ("x", "id", "rid", "i")
+_SAME = ("x", "id", "rid")
 """Attributes that say which code of a translation is which of its source: the first that an element has."""
 
 
@@ -38,7 +41,7 @@ class Code:
     @property
     def has_text(self) -> bool:
         """Whether it is the start or the end of an element with text in it."""
-        return self.side != "/" and self.first.local_name not in _CLOSED_BY
+        return self.side != "/" and self.first.local_name not in (*_CLOSED_BY, "x")
 
     def tag(self, name: str) -> str:
         """How it is written in the text."""
@@ -55,11 +58,11 @@ def parts_of(element: Element, markup: frozenset[str]) -> list[Part]:
     for place, one in enumerate(parts):
         if isinstance(one, str) or one.side != "/":
             continue
-        name, number = one.element.local_name, _first_of(one.element, _NUMBERS)
-        if name in _CLOSED_BY:
-            opened[_CLOSED_BY[name], number] = place, one.element
-        elif (name, number) in opened:
-            before, first = opened.pop((name, number))
+        opens, half = _half(one.element)
+        if opens:
+            opened[half] = place, one.element
+        elif half in opened:
+            before, first = opened.pop(half)
             parts[before], parts[place] = Code(first, "<", first), Code(one.element, "</", first)
     return parts
 
@@ -68,12 +71,22 @@ def _parts(element: Element, markup: frozenset[str]) -> Iterator[Part]:
     for one in element.content:
         if isinstance(one, str):
             yield one
-        elif one.get("mtype") == DELETED:
+        elif (kind := one.get("mtype")) == DELETED:
             continue
+        elif kind == "seg":
+            yield from _parts(one, markup)
         elif _is_protected(one) or one.local_name in markup or not one.content:
             yield Code(one, "/", one)
         else:
             yield from [Code(one, "<", one), *_parts(one, markup), Code(one, "</", one)]
+
+
+def _half(element: Element) -> tuple[bool, tuple[str, str]]:
+    """Whether an element opens something, and what it has in common with the one that closes that."""
+    name = element.local_name
+    if name == "x" and (found := _ANGULAR.fullmatch(element.get("id"))):
+        return found[1] == "START", ("x", found[2])
+    return name in _CLOSED_BY, (_CLOSED_BY.get(name, name), _first_of(element, _NUMBERS))
 
 
 def _is_protected(element: Element) -> bool:
@@ -81,7 +94,11 @@ def _is_protected(element: Element) -> bool:
 
 
 def _first_of(element: Element, attributes: Sequence[str]) -> str:
-    return next((value for value in map(element.get, attributes) if value), "")
+    there = element.attributes
+    for name in attributes:
+        if there.get(name):
+            return there[name]
+    return ""
 
 
 def name_of_tags(*elements: Element) -> str:
@@ -92,17 +109,19 @@ def name_of_tags(*elements: Element) -> str:
 
 def numbered(parts: Sequence[Part]) -> dict[Element, int]:
     """A number for each element that has a tag, from 1, in the order of the text."""
-    return {first: number for number, first in enumerate(dict.fromkeys(one.first for one in _codes(parts)), start=1)}
+    return {one.first: number for number, one in enumerate(_begun(parts), start=1)}
 
 
-def _codes(parts: Sequence[Part]) -> list[Code]:
-    return [one for one in parts if isinstance(one, Code)]
+def _begun(parts: Sequence[Part]) -> list[Code]:
+    """The codes that do not only close what another one opens."""
+    return [one for one in parts if isinstance(one, Code) and one.side != "</"]
 
 
 def tagged(parts: Sequence[Part], name: str, numbers: Mapping[Element, int], *, preserves: bool) -> str:
     """The parts as a text with tags. What white space in it is text, see `unwrapped`."""
-    text = "".join(one if isinstance(one, str) else one.tag(f"{name}{numbers[one.first]}") for one in parts)
-    return unwrapped(text, preserves)
+    text = "".join(one.replace(TAG_MARK, "") if isinstance(one, str) else TAG_MARK for one in parts)
+    tags = (one.tag(f"{name}{numbers[one.first]}") for one in parts if isinstance(one, Code))
+    return re.sub(TAG_MARK, lambda _: next(tags), unwrapped(text, preserves))
 
 
 def cut_ends(text: str, tag: re.Pattern[str], *, alone: bool) -> tuple[str, str, str]:
@@ -127,7 +146,8 @@ def cut_ends(text: str, tag: re.Pattern[str], *, alone: bool) -> tuple[str, str,
             first, last = first + 1, last - 1
         else:
             break
-    return "".join(pieces[:first]), "".join(pieces[first:last]), "".join(pieces[last:])
+    before, inner, after = edges("".join(pieces[first:last]))
+    return "".join(pieces[:first]) + before, inner, after + "".join(pieces[last:])
 
 
 def pairs_of(source: Element, target: Element, markup: frozenset[str]) -> list[Pair]:
@@ -135,17 +155,26 @@ def pairs_of(source: Element, target: Element, markup: frozenset[str]) -> list[P
 
     Both have tags if both have the same codes, else none: what is to become of a code is not known then.
     """
-    if not text_of(source, markup).strip():
+    texts = text_of(source, markup), text_of(target, markup)
+    if not all(map(str.strip, texts)):
         return [("", "")]
+    return _tagged_pairs(source, target, markup) or lines_of(*texts)
+
+
+def _tagged_pairs(source: Element, target: Element, markup: frozenset[str]) -> list[Pair]:
+    """The pairs with tags; none if the codes differ, in all or in a line."""
+    if not (source.elements and target.elements):
+        return []
     src, tgt = parts_of(source, markup), parts_of(target, markup)
     numbers = numbered(src)
-    same = _numbers_of_translation(numbers, src, tgt, markup) if numbers else {}
+    same = _same_codes(numbers, src, tgt)
     if not same:
-        return lines_of(text_of(source, markup), text_of(target, markup))
+        return []
     name = name_of_tags(source, target)
     tag = tag_pattern(name)
-    texts = tagged(src, name, numbers, preserves=source.preserves), tagged(tgt, name, same, preserves=target.preserves)
-    return lines_of(*(cut_ends(text, tag, alone=False)[1] for text in texts))
+    whole = tagged(src, name, numbers, preserves=source.preserves), tagged(tgt, name, same, preserves=target.preserves)
+    pairs = lines_of(*(cut_ends(text, tag, alone=False)[1] for text in whole))
+    return pairs if all(sorted(tag.findall(one)) == sorted(tag.findall(other)) for one, other in pairs) else []
 
 
 def tag_pattern(name: str) -> re.Pattern[str]:
@@ -153,23 +182,45 @@ def tag_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"(</?{name}\d+/?>)")
 
 
-def _numbers_of_translation(
-    numbers: Mapping[Element, int], src: Sequence[Part], tgt: Sequence[Part], markup: frozenset[str]
-) -> dict[Element, int]:
-    """The numbers of the same codes in a translation; empty if it has not just these."""
+def _same_codes(numbers: Mapping[Element, int], src: Sequence[Part], tgt: Sequence[Part]) -> dict[Element, int]:
+    """The numbers of the same codes in a translation; empty if it has not just these.
 
-    def content(element: Element) -> str:
-        return element.whole_text if element.local_name in markup else ""
-
-    for mark in (lambda element: _first_of(element, _SAME), content):
-        there, here = (Counter((one.side, *_sort(one.first, mark)) for one in _codes(parts)) for parts in (src, tgt))
-        if there == here:
-            left = defaultdict[tuple[str, str], list[int]](list)
-            for element, number in numbers.items():
-                left[_sort(element, mark)].append(number)
-            return {element: left[_sort(element, mark)].pop(0) for element in numbered(tgt)}
+    The same are those with the same number and content, else with the same content, else with the same number.
+    """
+    there, here = _begun(src), _begun(tgt)
+    if len(there) != len(here):
+        return {}
+    for marks in (_number_and_content, _content, _number):
+        wanted, found = [(one, marks(one)) for one in there], [(one, marks(one)) for one in here]
+        if sorted(mark for _, mark in wanted) == sorted(mark for _, mark in found):
+            return _in_turn(wanted, found, numbers)
     return {}
 
 
-def _sort(element: Element, mark: Callable[[Element], str]) -> tuple[str, str]:
-    return element.local_name, mark(element)
+_Marks = tuple[str, ...]
+_Marked = list[tuple[Code, _Marks]]
+
+
+def _in_turn(there: _Marked, here: _Marked, numbers: Mapping[Element, int]) -> dict[Element, int]:
+    """Numbers for codes, of those with the same marks: first where the codes have the same number, then in order."""
+    left = defaultdict[_Marks, list[Code]](list)
+    for code, marks in there:
+        left[marks].append(code)
+    taken = dict[Element, int]()
+    for code, marks in here:
+        if (same := next((one for one in left[marks] if _number(one) == _number(code)), None)) is not None:
+            left[marks].remove(same)
+            taken[code.first] = numbers[same.first]
+    return taken | {code.first: numbers[left[marks].pop(0).first] for code, marks in here if code.first not in taken}
+
+
+def _number(code: Code) -> _Marks:
+    return code.side, code.first.local_name, _first_of(code.first, _SAME)
+
+
+def _content(code: Code) -> _Marks:
+    return code.side, code.first.local_name, "" if code.has_text else code.first.whole_text
+
+
+def _number_and_content(code: Code) -> _Marks:
+    return *_number(code), *_content(code)

@@ -33,7 +33,9 @@ _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM
 _DECLARED = re.compile(rb"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.:-]*)["']""")
 _TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _WRAPPED = re.compile(r"[ \t]*(?<!\r)\n[ \t\n]*")
-_GOES_ON = re.compile(r"([^\s.!?:;…])[ \t]*\n[ \t]*(?=(\w))")
+TAG_MARK = "\ufdd0"
+"""Stands for a tag in a text, see `codes`; a noncharacter, which no text has."""
+_GOES_ON = re.compile(rf"([^\s.!?:;…{TAG_MARK}]{TAG_MARK}*)[ \t]*\n[ \t]*(?={TAG_MARK}*(\w))")
 LINE_END = "\r\n"
 """A line end that is written as a reference, `&#10;`, and not as white space between words."""
 

@@ -385,8 +385,20 @@ function inUsualForm(text, vocabulary, facts) {
   const [begin, middle, end] = unknownEnds(text, vocabulary.characters);
   const [styled, restyle] = inUsualLetters(middle, vocabulary, facts), isOpened = facts.last_sign && isOpen(middle);
   const restore = isOpened ? (output) => openEnded(restyle(output)) : restyle;
-  return [styled + (isOpened ? facts.last_sign : ""), (output) => begin + restore(output) + end, [begin, end]];
+  return [withoutSlips(styled, vocabulary) + (isOpened ? facts.last_sign : ""), (output) => begin + restore(output) + end, [begin, end]];
 }
+
+const LONG_WORD = /(?<![\p{L}\p{M}\p{N}_'’])\p{L}{5,}(?![\p{L}\p{M}\p{N}_'’])/gu, PIECES_OF_A_SLIP = 3;
+
+/** A text whose words with a slip of typing are the words that are meant: see data/slips.py. */
+function withoutSlips(text, vocabulary) {
+  if (text.split(" ").length < 3) return text;
+  const spans = spansOfPlaceholders(text), isInside = (place) => spans.some(([first, end]) => first <= place && place < end);
+  return text.replace(LONG_WORD, (word, place) => (isInside(place) ? word : vocabulary.meant(word)));
+}
+
+const spansOfPlaceholders = (text) =>
+  HINT.test(text) ? [...text.matchAll(PLACEHOLDER)].map(({ index, 0: found }) => [index, index + found.length]) : [];
 
 /** A text in three: words and signs at its ends of which nothing is known, and what is between them. */
 function unknownEnds(text, known) {
@@ -410,7 +422,7 @@ function unknownEnds(text, known) {
 function inUsualLetters(text, vocabulary, facts) {
   const style = styleOf(text);
   if (style === null || !facts.unusual_styles.includes(style)) return [text, asItIs];
-  const spans = HINT.test(text) ? [...text.matchAll(PLACEHOLDER)].map(({ index, 0: found }) => [index, index + found.length]) : [];
+  const spans = spansOfPlaceholders(text);
   const words = [...text.matchAll(USUAL_WORD)].filter(({ index }) => !spans.some(([first, end]) => first <= index && index < end));
   const first = facts.begins_with_capitals ? firstWords(text, words) : new Set();
   let [usual, done, changed] = ["", 0, 0];
@@ -592,6 +604,9 @@ class Vocabulary {
       if (type === BYTE) this.bytes[parseInt(piece.slice(1, -1), 16)] = id;
       if (type === NORMAL) [least, most] = [Math.min(least, this.scores[id]), Math.max(most, this.scores[id])];
     });
+    const words = this.pieces.filter((piece, id) => this.types[id] === NORMAL && /^\u2581\p{L}+$/u.test(piece));
+    this.words = new Set(words.map((piece) => piece.slice(1)));
+    this.letters = [...new Set([...this.words].join(""))];
     this.unknownScore = Math.fround(Math.fround(least) - UNKNOWN_PENALTY);
     this.largestScore = most;
   }
@@ -615,6 +630,22 @@ class Vocabulary {
   cost(text) {
     const ids = this.encode(text);
     return [ids.filter((id) => id === UNK || this.types[id] === BYTE).length, ids.length, -ids.reduce((sum, id) => sum + this.scores[id], 0)];
+  }
+
+  /** The one word that a slip has made of this one; the word itself where there is none, or several. */
+  meant(word) {
+    const { words, letters } = this, characters = [...word];
+    if (words.has(word) || !isLower(characters.slice(1).join(""))) return word;
+    const ids = this.encode(word);
+    if (ids.length < PIECES_OF_A_SLIP && !(ids.length === 1 && ids[0] === UNK)) return word;
+    const spliced = (at, removed, ...added) => [...characters.slice(0, at), ...added, ...characters.slice(at + removed)].join("");
+    const made = characters.slice(1).flatMap((letter, before) => {
+      const at = before + 1, last = characters[before];
+      const exchanged = before ? [spliced(before, 2, letter, last)] : [], doubled = letter === last ? [spliced(at, 1)] : [];
+      return [...exchanged, ...doubled, ...letters.map((one) => spliced(at, 0, one))];
+    });
+    const meant = new Set(made.filter((one) => words.has(one)));
+    return meant.size === 1 ? [...meant][0] : word;
   }
 
   /** The pieces of a text in which spaces are marks: [string, id] each. */

@@ -34,10 +34,11 @@ class Inline:
         self._manner = document.manner(element)
         parts, name = parts_of(element, markup), name_of_tags(element)
         numbers = numbered(parts)
-        self._written = {
-            one.tag(f"{name}{numbers[one.first]}"): _as_written(document, one) for one in parts if isinstance(one, Code)
-        }
+        codes = {one.tag(f"{name}{numbers[one.first]}"): one for one in parts if isinstance(one, Code)}
+        self._written = {tag: _as_written(document, code) for tag, code in codes.items()}
         """The XML of each tag."""
+        self._around = {tag for tag, code in codes.items() if code.has_text}
+        """The tags of elements that have text in them."""
         self._tag = tag_pattern(name)
         whole = tagged(parts, name, numbers, preserves=element.preserves)
         self._before, self.text, self._after = cut_ends(whole, self._tag, alone=False)
@@ -54,11 +55,12 @@ class Inline:
         """A translation of `self.text` as XML.
 
         Returns:
-            None if a tag is missing, comes twice, or tags are not nested where those of the source are. In an ICU
-            message a tag may come again.
+            None if a tag is missing, comes twice, or is not nested: those of elements with text must be, all others
+            where they are in the source. In an ICU message a tag may come again.
         """
         tags, expected = self._tag.findall(text), self._tag.findall(self.text)
-        is_nested = are_nested(tags) or not are_nested(expected)
+        is_nested = are_nested(filter(self._around.__contains__, tags))
+        is_nested &= are_nested(tags) or not are_nested(expected)
         if looks_like_message(self.text):  # its branches may have the same markup, and its translation more branches
             tags, expected = set(tags), set(expected)
         if sorted(tags) != sorted(expected) or not is_nested:

@@ -84,7 +84,7 @@ def test_each_word_is_spelt_as_the_vocabulary_has_it(
     sentences: list[str], vocabulary: Vocabulary, change: Callable[[str], str]
 ) -> None:
     for text in sentences[:100]:
-        read, restore, _ = in_usual_form(change(text), vocabulary, FACTS)
+        read, restore, *_ = in_usual_form(change(text), vocabulary, FACTS)
         assert read == text
         assert restore("ein Text") == (change("ein Text") if change is not str.lower else "ein Text")
 
@@ -97,7 +97,7 @@ def test_sentences_begin_with_capitals_and_names_keep_theirs(vocabulary: Vocabul
 @pytest.mark.parametrize("type_", ["unigram", "char", "word"])
 def test_any_kind_of_vocabulary_has_a_usual_form(sentences: list[str], type_: VocabularyType) -> None:
     vocabulary = vocabulary_of(sentences, type_)
-    read, restore, _ = in_usual_form("WE LIKE THE HOUSE.", vocabulary, FACTS)
+    read, restore, *_ = in_usual_form("WE LIKE THE HOUSE.", vocabulary, FACTS)
     assert read.lower() == "we like the house." and read.endswith("like the house.") and restore("ja") == "JA"
 
 
@@ -151,9 +151,9 @@ def test_titles_that_no_target_has_are_read_but_not_restored(vocabulary: Vocabul
 
 
 def test_a_text_without_a_sign_is_read_with_one(vocabulary: Vocabulary) -> None:
-    read, restore, _ = in_usual_form("We like it", vocabulary, FACTS)
+    read, restore, *_ = in_usual_form("We like it", vocabulary, FACTS)
     assert (read, restore("Wir mögen es."), restore("Wie?")) == ("We like it.", "Wir mögen es", "Wie")
-    read, restore, _ = in_usual_form("WE LIKE IT", vocabulary, FACTS)
+    read, restore, *_ = in_usual_form("WE LIKE IT", vocabulary, FACTS)
     assert (read, restore("Wir mögen es.")) == ("We like it.", "WIR MÖGEN ES")
     assert in_usual_form("We like it,", vocabulary, FACTS) == UsualForm("We like it,")
 
@@ -201,7 +201,7 @@ def test_nothing_but_letters_and_the_last_sign_changes(
     vocabulary: Vocabulary, text: str, change: Callable[[str], str]
 ) -> None:
     changed = change(text)
-    read, _, (begin, end) = in_usual_form(changed, vocabulary, FACTS)
+    read, _, (begin, end), _ = in_usual_form(changed, vocabulary, FACTS)
     assert changed.startswith(begin) and changed.endswith(end)
     middle = changed[len(begin) : len(changed) - len(end)]
     signs, before = ([one for one in of if not one.isalpha()] for of in (read, middle))

@@ -85,6 +85,67 @@ def test_codes_of_memories(write: Write, source: str, target: str, pair: tuple[s
     assert learnt(write, source, target, ".tmx") == pair
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "pair"),
+    [
+        (
+            "on <ph>[a]</ph> or <ph>[b]</ph>.",
+            "auf <ph>[b]</ph> oder <ph>[a]</ph>.",
+            ("on <t1/> or <t2/>.", "auf <t2/> oder <t1/>."),
+        ),
+        ('a <x id="1"/> b <x id="2"/> c', 'A <x id="2"/> B <x id="3"/> C', ("a <t1/> b <t2/> c", "A <t2/> B <t1/> C")),
+        (
+            'the <g id="1">red</g> one<g id="2"/>',
+            '<g id="3"/>das <g id="4">rote</g>',
+            ("the <t1>red</t1> one<t2/>", "<t2/>das <t1>rote</t1>"),
+        ),
+        (
+            '<x id="START_LINK_1"/>Click<x id="CLOSE_LINK"/> <x id="PH"/>',
+            '<x id="PH"/>: <x id="START_LINK_1"/>hier<x id="CLOSE_LINK"/>',
+            ("<t1>Click</t1> <t2/>", "<t2/>: <t1>hier</t1>"),
+        ),
+        (
+            'Open <x id="1"/> now',
+            '<mrk mtype="seg" mid="0">Jetzt <x id="1"/> öffnen</mrk>',
+            ("Open <t1/> now", "Jetzt <t1/> öffnen"),
+        ),
+        (
+            'our <mrk mtype="protected">A</mrk>, <mrk mtype="protected">B</mrk>',
+            'unser <mrk mtype="protected">B</mrk>, <mrk mtype="protected">A</mrk>',
+            ("our <t1/>, <t2/>", "unser <t2/>, <t1/>"),
+        ),
+    ],
+)
+def test_which_code_is_which(write: Write, source: str, target: str, pair: tuple[str, str]) -> None:
+    assert learnt(write, source, target) == pair
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pair"),
+    [
+        ('<g id="1">Alles</g>', 'Nun <g id="1">all of it</g>', ("Alles", "Nun all of it")),
+        ('a <x id="1"/>&#10;b', 'A&#10;<x id="1"/> B', ("a \r", "A\r")),
+        ('Read more <ph id="1">{1}</ph>', '<ph id="1">{1}</ph>', ("", "")),
+        ('<g id="1">a</g> b', '<g id="1"/>a b', ("a b", "a b")),
+    ],
+)
+def test_a_pair_has_no_tags_where_both_sides_would_have_others(
+    write: Write, source: str, target: str, pair: tuple[str, str]
+) -> None:
+    assert learnt(write, source, target) == pair
+
+
+def test_codes_do_not_change_which_line_ends_count(write: Write) -> None:
+    for source, texts in (
+        ('Click the\n<g id="1">red</g> button.', ["Click the <t1>red</t1> button."]),
+        ('End.<x id="1"/>\nnow go', ["End.<t1/>", "now go"]),
+    ):
+        path = write(
+            "b.xlf", XLIFF.format(source=source, target="").replace("<source>", '<source xml:space="preserve">')
+        )
+        assert open_document(path, path.with_name("c.xlf"), DataConfig()).fields.texts == texts
+
+
 def test_what_is_learned_is_what_is_translated_and_the_tags_count_as_carried_through(
     write: Write, tmp_path: Path
 ) -> None:

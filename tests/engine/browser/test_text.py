@@ -301,6 +301,14 @@ def test_repetition_and_numbers() -> None:
         assert len(lost) == len(differences_in_numbers(src, tgt)[0]), (src, tgt, lost)
 
 
+def with_slip(text: str, rng: random.Random) -> str:
+    """A text with two neighbours exchanged, one left out, or one written twice."""
+    at = rng.randrange(max(len(text) - 1, 1))
+    return (
+        text[:at] + rng.choice([text[at + 1 : at + 2] + text[at : at + 1], "", 2 * text[at : at + 2]]) + text[at + 2 :]
+    )
+
+
 USUAL = """
   const vocabulary = new engine.Vocabulary(Buffer.from(data.model, "base64"));
   return data.lines.map((line) => {
@@ -347,8 +355,10 @@ def test_the_usual_form_is_that_of_python(type_: VocabularyType, facts: CorpusFa
     odd += ["%s", "<fr>", "€", "a@b.de", "MP3", "他", "{N}", ". ", "\ufdd1", "the", "old", "Gives", *"     "]
     lines = corpus + mixed(list[str](odd), 16, 900, longest=12)
     lines = [change(line) for line in map(clean, lines) for change in (str, str.upper, str.lower, title)]
+    rng = random.Random(17)
+    lines += [with_slip(line, rng) for line in corpus for _ in range(3)]
     outputs = ["die alte Frau ist groß.", "ısı ve iyi?!", "l'été «est» là…", "", "日本語。"]
     data = {"model": base64.b64encode(tokenizer.src.model).decode(), "lines": lines, "facts": facts_of(facts)}
     for line, one in zip(lines, javascript(USUAL, data | {"outputs": outputs}), strict=True):
-        read, restore, unread = in_usual_form(line, tokenizer.src, facts)
+        read, restore, unread, _ = in_usual_form(line, tokenizer.src, facts)
         assert one == [read, list(unread), *map(restore, outputs)], line

@@ -451,9 +451,22 @@ def test_tags_at_the_ends_that_did_not_arrive_are_put_around_a_translation_witho
     outputs = [german(one) if "cat" not in one else "<t1/> A CAT" for one in document.fields.texts]
     assert list(document.fields.without_ends(outputs, translate)) == [1]
     assert asked == ["<t2>a</t2> <t3/>cat"] and outputs[1] == german(text)
+    inline = opened(write("b.xlf", XLIFF_1.replace("<source>new", '<source><x id="1"/> new')))
+    spaced = ["NEW" if "new" in one else one for one in inline.fields.texts]
+    inline.fields.without_ends(spaced, translate)
+    assert spaced[1] == "<t1/> NEW", "the space stays"
     assert document.fields.fill(outputs) == 0
     arrived = [german(one) for one in document.fields.texts]
     assert not document.fields.without_ends(arrived, lambda _: pytest.fail("all tags are there"))
+
+
+def test_elements_with_text_are_nested_whatever_other_codes_do(write: Write) -> None:
+    unit = '<source><bpt id="1">1</bpt>a <g id="5">b<ept id="1">2</ept> c</g> d</source>'
+    for translation, left in (("<t1>a </t2>b</t1> c<t2> d", 1), ("<t2>a <t1>b</t2> c</t1> d", 0)):
+        document = opened(write("a.xlf", XLIFF_1.replace("<source>new</source>", unit)))
+        texts = document.fields.texts
+        assert texts[1] == "<t1>a <t2>b</t1> c</t2> d"
+        assert document.fields.fill([texts[0], translation, *texts[2:]]) == left
 
 
 def test_codes_that_are_not_nested_need_not_be(write: Write) -> None:
