@@ -30,6 +30,8 @@ FEW_EPOCHS = 10
 """Dropout is 0.1 at twice as many epochs of full batches, and 0.1 higher for each further doubling."""
 PIECES_FOR_BOTH_DIRECTIONS, EPOCHS_FOR_BOTH_DIRECTIONS = 125_000, 35
 """Up to so many pieces of target text, if seen at least so many times, teach more in both directions."""
+SUBWORD_DROPOUT = 0.1
+"""Where both directions are learned."""
 SECONDS_FOR_BOTH_DIRECTIONS = 1_200
 """With less time, one direction is better: a model of both directions is behind after a fifth of its updates."""
 
@@ -90,6 +92,10 @@ def recipe(corpus: CorpusSize, max_steps: int | None = None, *, turns_round: boo
     if turns_round and corpus.tgt_pieces <= PIECES_FOR_BOTH_DIRECTIONS and epochs >= EPOCHS_FOR_BOTH_DIRECTIONS:
         reason = "both directions: there is little text, so each pair is turned round in every second epoch"
         choices.append(Choice("training", "both_directions", True, reason))
+        reason = (
+            f"subword dropout {SUBWORD_DROPOUT:g}: words come in other pieces now and then, as they are seen so often"
+        )
+        choices.append(Choice("training", "subword_dropout", SUBWORD_DROPOUT, reason))
     return choices
 
 

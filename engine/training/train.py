@@ -206,7 +206,7 @@ def _announce(run: Run) -> None:
     tokenizer, model = run.data.tokenizer, run.settings.model
     dropout = subword_dropout(tokenizer, run.config, model)
     if dropout and not any(side.has_effect for side in dropout):
-        run.reporter.warn(
+        run.reporter.say(
             f"training.subword_dropout has no effect: no piece of this {tokenizer.type} vocabulary"
             " can be spelt by two others"
         )

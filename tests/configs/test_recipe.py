@@ -41,7 +41,7 @@ def chosen(size: CorpusSize) -> dict[str, float]:
 def test_as_many_pairs_of_longer_sentences_get_more_pieces_and_less_dropout() -> None:
     assert chosen(LONG) == {"vocab_size": 8000, "dropout": 0.2, "max_tokens_per_batch": 1536, "max_steps": UPDATES}
     short = {"vocab_size": 5000, "dropout": 0.3, "max_tokens_per_batch": 2048, "max_steps": UPDATES}
-    assert chosen(SHORT) == {**short, "both_directions": True}
+    assert chosen(SHORT) == {**short, "both_directions": True, "subword_dropout": 0.1}
 
 
 def test_little_text_that_is_seen_often_is_learned_in_both_directions_where_it_may_be() -> None:

@@ -127,10 +127,10 @@ def test_a_small_corpus_has_its_settings_chosen_and_said_one_by_one(choose: Choo
 
 def test_only_what_is_used_of_a_recipe_is_said(choose: Chooser, tmp_path: Path) -> None:
     assert choose("model.dropout=0.15", pairs=500).model.dropout == 0.15
-    assert [line.split()[0] for line in choose.said[1:]] == ["vocabulary", "batches", "at", "both"]
+    assert [line.split()[0] for line in choose.said[1:]] == ["vocabulary", "batches", "at", "both", "subword"]
     choose.said.clear()
     choose(training={"max_time": "8h"}, tokenizer=Path("vocabulary"))
-    assert [line.split()[0] for line in choose.said[1:]] == ["dropout", "batches", "both"]
+    assert [line.split()[0] for line in choose.said[1:]] == ["dropout", "batches", "both", "subword"]
     choose.said.clear()
     start_run(tmp_path / "source", choose("tokenizer.vocab_size=777", "model.d_model=64", config="toy"))
     settings = choose(init_from=tmp_path / "source")

@@ -49,7 +49,7 @@ def test_subword_dropout_without_effect_is_said(configure: Configure, tmp_path: 
     settings = replace(settings, tokenizer=replace(settings.tokenizer, type=kind))
     reporter = Recorder()
     train(settings, run=tmp_path / "run", reporter=reporter, interrupts=Interrupts())
-    assert any("subword_dropout has no effect" in warning for warning in reporter.warned) == warned
+    assert any("subword_dropout has no effect" in line for line in reporter.said) == warned
 
 
 def test_training_data_that_are_also_validation_data_are_said(configure: Configure, tmp_path: Path) -> None:
