@@ -397,6 +397,11 @@ function withoutSlips(text, vocabulary) {
   return text.replace(LONG_WORD, (word, place) => (isInside(place) ? word : vocabulary.meant(word)));
 }
 
+function triplesOf(word) {
+  const letters = [" ", ...word.toLowerCase(), " "];
+  return letters.slice(2).map((last, at) => letters[at] + letters[at + 1] + last);
+}
+
 const spansOfPlaceholders = (text) =>
   HINT.test(text) ? [...text.matchAll(PLACEHOLDER)].map(({ index, 0: found }) => [index, index + found.length]) : [];
 
@@ -607,6 +612,7 @@ class Vocabulary {
     const words = this.pieces.filter((piece, id) => this.types[id] === NORMAL && /^\u2581\p{L}+$/u.test(piece));
     this.words = new Set(words.map((piece) => piece.slice(1)));
     this.letters = [...new Set([...this.words].join(""))];
+    this.triples = new Set([...this.words].flatMap(triplesOf));
     this.unknownScore = Math.fround(Math.fround(least) - UNKNOWN_PENALTY);
     this.largestScore = most;
   }
@@ -638,6 +644,7 @@ class Vocabulary {
     if (words.has(word) || !isLower(characters.slice(1).join(""))) return word;
     const ids = this.encode(word);
     if (ids.length < PIECES_OF_A_SLIP && !(ids.length === 1 && ids[0] === UNK)) return word;
+    if (triplesOf(word).every((one) => this.triples.has(one))) return word;
     const spliced = (at, removed, ...added) => [...characters.slice(0, at), ...added, ...characters.slice(at + removed)].join("");
     const made = characters.slice(1).flatMap((letter, before) => {
       const at = before + 1, last = characters[before];

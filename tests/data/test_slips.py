@@ -90,3 +90,11 @@ def test_what_may_be_several_words_stays() -> None:
     assert read("the triil is long", vocabulary) == "the triil is long"
     assert read("the trrail is long", vocabulary) == "the trail is long"
     assert read("the tral is long", vocabulary) == "the tral is long"
+
+
+def test_a_word_whose_letters_stand_together_as_in_known_words_stays() -> None:
+    sentences = ["plants pane", "pane plants", "a b c d e f g h i j k l m n o p q r s t u v w x y z"] * 50
+    vocabulary = build_tokenizer([(one, one) for one in sentences], TokenizerConfig(vocab_size=500, type="bpe")).src
+    assert {"plants", "pane"} <= vocabulary.words
+    assert read("see the pants now", vocabulary) == "see the pants now", "as likely a new word"
+    assert read("see the plats now", vocabulary) == "see the plants now"
