@@ -21,6 +21,7 @@ TITLES = {
     "Zhou n.d.": "Baohua Zhou, Study note on transformer",
 }
 """The paper, and texts by the keys of docs/sources.md."""
+_ATTENTION = "seq2seq/model/attention.py"
 
 Kind = Literal[
     "pieces", "vector", "heat", "matrix", "statistics", "weighted", "lines", "grid", "layers", "candidates", "early",
@@ -176,13 +177,19 @@ def projections(inputs: tuple[tuple[str, str], ...], gap: str, *, bias: bool) ->
 
 def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
     """Attention in every detail."""
+    yield _projected(section)
+    if section.config.positions == "rotary":
+        yield _rotary(section)
+    yield from _shares(section, causal=causal)
+    yield from _mixed(section)
+
+
+def _projected(section: Section) -> Station:
     config, n, H = section.config, section.length, section.config.num_heads
     D, dk, dv = config.d_model, config.key_size, config.value_size
-    rotary, bias = config.positions == "rotary", config.output_projection_bias
-    z, plain_z = section.read("Z")
-    code = "seq2seq/model/attention.py"
-    arrays = {"query q": ".rotary.q" if rotary else ".q", "key k": ".rotary.k" if rotary else ".k", "value v": ".v"}
-    yield Station(
+    kept = ".rotary" if config.positions == "rotary" else ""
+    arrays = {"query q": f"{kept}.q", "key k": f"{kept}.k", "value v": ".v"}
+    return Station(
         *section.at("qkv"),
         "Queries, keys and values",
         "Each head projects every vector three times: to what it looks for (the query), to what it can be found by (the"
@@ -195,11 +202,14 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         ),
         "Paper, section 3.2; Yang 2024a, Attention; Yang 2024b; Peng 2023, Self-attention Mechanism; Anonymous n.d.;"
         " Zhou n.d.",
-        (code, "MultiHeadAttention.forward"),
+        (_ATTENTION, "MultiHeadAttention.forward"),
         tuple(section.vector(f"the {name}", array, by_head=True) for name, array in arrays.items()),
     )
-    if rotary:
-        yield _rotary(section)
+
+
+def _shares(section: Section, *, causal: bool) -> Iterator[Station]:
+    """From the products of queries and keys to the shares of attention."""
+    n, dk = section.length, section.config.key_size
     yield Station(
         *section.at("products"),
         "Every query meets every key",
@@ -209,7 +219,7 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         "(Q K^T)_ij = q_i · k_j",
         ((f"Q K^T: n × n = {n} × {n}", "a number for each pair of positions"),),
         "Paper, section 3.2.1; Yang 2024a, Scaled Dot-Product Attention; Peng 2023",
-        (code, "attention_scores"),
+        (_ATTENTION, "attention_scores"),
         (section.map("Q K^T", ".products"),),
     )
     yield Station(
@@ -221,7 +231,7 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         "S = Q K^T / sqrt(d_k)",
         ((f"sqrt(d_k) = sqrt({dk}) = {dk**0.5:.4g}", "what all numbers are divided by"),),
         "Paper, section 3.2.1, equation 1; Yang 2024a, Scaled Dot-Product Attention; Peng 2023; Zhou n.d.",
-        (code, "attention_scores"),
+        (_ATTENTION, "attention_scores"),
         (section.map("Q K^T / sqrt(d_k)", ".scores"),),
     )
     yield Station(
@@ -250,6 +260,13 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         ("seq2seq/model/softmax.py", "softmax"),
         (section.map("A, the weights", ".weights"),),
     )
+
+
+def _mixed(section: Section) -> Iterator[Station]:
+    """What the heads find, and how it is mixed."""
+    config, n, H = section.config, section.length, section.config.num_heads
+    D, dv, bias = config.d_model, config.value_size, config.output_projection_bias
+    z, plain_z = section.read("Z")
     yield Station(
         *section.at("heads"),
         "The weighted sum of values",
@@ -258,7 +275,7 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         "o_i = sum_j A_ij v_j",
         ((f"O: n × d_v = {n} × {dv}", "what one head has found for each position"),),
         "Paper, section 3.2.1; Yang 2024a, Scaled Dot-Product Attention; Peng 2023; Zhou n.d.",
-        (code, "attention"),
+        (_ATTENTION, "attention"),
         (
             section.map("shares of this position", ".weights", kind="weighted"),
             section.vector("their sum of values", ".heads", by_head=True),
@@ -273,7 +290,7 @@ def self_attention(section: Section, *, causal: bool) -> Iterator[Station]:
         f"MultiHead({plain_z}) = Concat(head_1 .. head_H) W^O" + when(bias, " + b^O"),
         ((f"Concat: n × H d_v = {n} × {H * dv}", "all heads"), (f"W^O: H d_v × d_model = {H * dv} × {D}", "")),
         "Paper, section 3.2.2; Yang 2024a, Multi-Head Attention; Yang 2024b; Anonymous n.d.; Zhou n.d.",
-        (code, "MultiHeadAttention"),
+        (_ATTENTION, "MultiHeadAttention"),
         (section.vector("the heads side by side", ".concat"), section.vector("the output of attention")),
     )
 

@@ -305,6 +305,11 @@ def _output(sizes: Sizes) -> Iterator[Station]:
         ("seq2seq/decoding/beam.py", "Beam"),
         (View("choice"),),
     )
+    yield from _experiments(sizes)
+
+
+def _experiments(sizes: Sizes) -> Iterator[Station]:
+    """What becomes of the output without a head, and what it was at earlier checkpoints."""
     yield Station(
         "heads-off",
         "Experiments",
@@ -321,7 +326,7 @@ def _output(sizes: Sizes) -> Iterator[Station]:
             "The same sentence as training went on",
             "The run has kept these checkpoints. From one to the next, attention takes form.",
             code=("engine/runs/checkpoint.py", "read_state"),
-            views=(View("checkpoints", "", "", walk.maps.rows, walk.maps.columns, by_head=True),),
+            views=(View("checkpoints", "", "", sizes.walk.maps.rows, sizes.walk.maps.columns, by_head=True),),
         )
 
 
