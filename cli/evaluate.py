@@ -124,6 +124,7 @@ def evaluate(
     """
     from ..engine.evaluation.reading import read_test_set
     from ..engine.evaluation.scores import check_metrics
+    from ..engine.runs.directory import RunDirectory
     from ..engine.runs.find import find_run
     from . import results
     from .lines import refuse_other_output
@@ -164,17 +165,20 @@ def evaluate(
         return
     with importing():
         from ..engine.device import keep_freed_memory
-        from ..engine.evaluation.test_set import evaluate_set
+        from ..engine.evaluation.test_set import evaluate_set, load_opposite
+        from ..engine.translator import Translator
 
     keep_freed_memory()
-    once_more = options.to_repair(repair)
-    how = {"checkpoint": checkpoint, "device": device, "glossary": terms, "repair": once_more, "warn": console.warn}
-    evaluated = partial(evaluate_set, metrics=metrics, **search, **how)
+    how = {"metrics": metrics, "glossary": terms, "repair": options.to_repair(repair)}
+    translators = [Translator.load(one, checkpoint=checkpoint, device=device, warn=console.warn) for one in runs]
+    evaluated = [partial(evaluate_set, one, search=one.search(**search), **how) for one in translators]
     if len(runs) > 1:
         results.compare_runs(asked, runs, evaluated)
     else:
-        evaluated = partial(evaluated, calibrate=calibrate, opposite=opposite)
-        results.score_run(asked, runs[0], evaluated, output=output, examples=examples)
+        back = None if opposite is None else load_opposite(runs[0], opposite, device, console.warn)
+        calibration = RunDirectory(runs[0]).calibration if calibrate else None
+        of_run = partial(evaluated[0], calibration=calibration, back=back)
+        results.score_run(asked, runs[0], of_run, output=output, examples=examples)
         if calibrate:
             console.say(f"{runs[0]} is calibrated: tfm translate --json and --review project the chrF of a translation")
 

@@ -11,6 +11,7 @@ from ..data.glossary import Glossary
 from ..system.errors import UsageError
 from ..system.reporter import Console
 from .evaluation.reading import read_test_set
+from .runs.directory import RunDirectory
 from .runs.find import find_run
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ def evaluate(
         TfmError: As its subclasses in `tfm.system.errors` say.
     """
     from .evaluation.scores import check_metrics
-    from .evaluation.test_set import evaluate_set
+    from .evaluation.test_set import evaluate_set, load_opposite
+    from .translator import Translator
 
     check_metrics(metrics)
     console = Console()
@@ -186,20 +188,17 @@ def evaluate(
     directory = find_run(_path(run), console)
     sources, targets = ([Path(name) for name in _names(side)] for side in (src, tgt))
     test_set = read_test_set(sources, targets, _names(data), directory, {}, console, or_dev=calibrate)
+    translator = Translator.load(directory, checkpoint=checkpoint, device=device, warn=console.warn)
     return evaluate_set(
-        directory,
+        translator,
         test_set.sources,
         test_set.references,
         metrics=metrics,
-        checkpoint=checkpoint,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
+        search=translator.search(beam_size, length_penalty),
         glossary=terms,
-        calibrate=calibrate,
-        opposite=_path(opposite),
+        calibration=RunDirectory(directory).calibration if calibrate else None,
+        back=None if opposite is None else load_opposite(directory, Path(opposite), device, console.warn),
         lines=test_set.lines,
-        device=device,
-        warn=console.warn,
     )
 
 

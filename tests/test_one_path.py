@@ -130,9 +130,9 @@ def validated(folder: Path) -> dict[str, float]:
 def test_validation_equals_evaluation_and_python(trained: Path) -> None:
     expected = validated(trained)
     sources, references = lines(trained / "dev_src"), [[one] for one in lines(trained / "dev_tgt")]
-    result = evaluate_set(trained / "run", sources, references, metrics=METRICS, checkpoint="last", beam_size=1)
-    assert {"loss": result.loss, **{one.name: one.value for one in result.scores}} == expected
     translator = Translator.load(trained / "run", checkpoint="last")
+    result = evaluate_set(translator, sources, references, metrics=METRICS, search=translator.search(1))
+    assert {"loss": result.loss, **{one.name: one.value for one in result.scores}} == expected
     outputs: list[str] = []
     for start in range(0, len(sources), CHUNK_TEXTS):
         found = translator.translate(sources[start : start + CHUNK_TEXTS], beam_size=1)
@@ -204,13 +204,8 @@ def test_multi30k(corpora: Path, tmp_path: Path) -> None:
     done = run_command("train", "--config", "multi30k", *training, "--max-steps", "400", timeout=3600, cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     (*_, last) = [one for one in records(tmp_path / "run" / "metrics.jsonl") if "bleu" in one]
-    evaluated = evaluate_set(
-        tmp_path / "run",
-        lines(folder / "valid.en"),
-        [[one] for one in lines(folder / "valid.de")],
-        metrics=METRICS,
-        checkpoint="last",
-        beam_size=1,
-    )
+    translator = Translator.load(tmp_path / "run", checkpoint="last")
+    sources, references = lines(folder / "valid.en"), [[one] for one in lines(folder / "valid.de")]
+    evaluated = evaluate_set(translator, sources, references, metrics=METRICS, search=translator.search(1))
     assert {one.name: one.value for one in evaluated.scores} == {name: last[name] for name in METRICS}
     assert evaluated.loss == last["loss"]

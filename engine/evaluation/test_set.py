@@ -6,7 +6,9 @@ from pathlib import Path
 
 from ...data.formats.format import same_language
 from ...data.glossary import Glossary
+from ...seq2seq.decoding.beam import Beam
 from ...seq2seq.decoding.config import CHUNK_TEXTS
+from ...seq2seq.decoding.greedy import Greedy
 from ...system.errors import UsageError
 from ...system.reporter import say_nothing
 from ..projection import Projection, ProjectionFit, agreement, fit_calibration, refuse_few, write_calibration
@@ -71,37 +73,34 @@ class TestResult:
 
 
 def evaluate_set(
-    run: Path,
+    translator: Translator,
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
     metrics: Sequence[str],
-    checkpoint: str = "best",
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram_size: int | None = None,
+    search: Greedy | Beam | None = None,
     glossary: Glossary | None = None,
     repair: bool | None = None,
-    calibrate: bool = False,
-    opposite: Path | None = None,
+    calibration: Path | None = None,
+    back: Translator | None = None,
     lines: Sequence[int] | None = None,
-    device: str = "auto",
-    warn: Callable[[str], None] = say_nothing,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> TestResult:
     """Translates a test set, of which each source has one or more references, and scores it.
 
-    The metrics are those of `scores.METRICS`. `calibrate` keeps with the run how the chrF of its translations goes with
-    what is seen of them without references: from then on its translations are `projected`, see `projection`.
-    `opposite` is a run from the target language to that of the sources. `lines` are the numbers of the sources in their
-    file, counted from 1, where some were left out. For the other arguments see `Translator.load` and
-    `Translator.translate`; `on_done` hears the number of sentences translated so far.
+    Args:
+        translator: Loaded from a run.
+        metrics: Of `scores.METRICS`.
+        search, glossary, repair: See `Translator.translate`.
+        calibration: Where to keep how the chrF of its translations goes with what is seen of them without references:
+            from then on its translations are `projected`, see `projection`.
+        back: Translates from the target language to that of the sources, see `load_opposite`.
+        lines: The numbers of the sources in their file, counted from 1, where some were left out.
+        on_done: Hears the number of sentences translated so far.
     """
-    translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=warn)
     assert translator.checkpoint is not None
-    back = None if opposite is None else _opposite(run, opposite, device, warn)
-    search = translator.search(beam_size, length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
-    if calibrate:
+    search = search or translator.search()
+    if calibration is not None:
         refuse_few(sum(map(translator.is_searched, sources)))
     found: list[Translation] = []
     numbers = range(len(sources)) if lines is None else [line - 1 for line in lines]
@@ -113,9 +112,9 @@ def evaluate_set(
         on_done(len(found))
     outputs = [translation.text for translation in found]
     chrf, projections = sentence_chrf(outputs, references), [one.projected for one in found]
-    if calibrate:
-        calibration, projections = fit_calibration(found, chrf, search, translator.checkpoint)
-        write_calibration(calibration, RunDirectory(run).calibration)
+    if calibration is not None:
+        fitted, projections = fit_calibration(found, chrf, search, translator.checkpoint)
+        write_calibration(fitted, calibration)
     wanted = sum(len(glossary.wanted(text)) for text in sources) if glossary else 0
     first = [refs[0] for refs in references]
     forced = force(translator, sources, first)
@@ -152,8 +151,10 @@ def evaluate_set(
     )
 
 
-def _opposite(run: Path, opposite: Path, device: str, warn: Callable[[str], None]) -> Translator:
-    """The model of the opposite direction; UsageError if it has other languages, as far as they are known."""
+def load_opposite(
+    run: Path, opposite: Path, device: str = "auto", warn: Callable[[str], None] = say_nothing
+) -> Translator:
+    """The model of a run in the opposite direction; UsageError if it has other languages, as far as they are known."""
     mine, theirs = RunDirectory(run).languages, RunDirectory(opposite).languages
     pairs = [pair for pair in zip(mine, theirs[::-1], strict=True) if all(pair)]
     if not all(same_language(one, other) or same_language(other, one) for one, other in pairs):

@@ -135,3 +135,11 @@ def test_what_does_not_suit_the_machine_is_refused(tfm: Tfm, tmp_path: Path, arg
     done = tfm("train", *arguments)
     assert done.returncode == 2, error_of(done)
     assert reason in error_of(done)
+
+
+def test_two_runs_are_compared_only_if_both_translate(tfm: Tfm, tiny_run: Path, text_run: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.en", ["one"])
+    write_lines(tmp_path / "a.de", ["eins"])
+    refused = tfm("evaluate", "--run", tiny_run, "--run", text_run, "--src", "a.en", "--tgt", "a.de")
+    assert refused.returncode == 2 and "is a language model, and this needs a translator" in error_of(refused)
+    assert "translating" not in error_of(refused), "before the first is asked for anything"

@@ -16,11 +16,18 @@ from tfm.engine.runs.directory import RunDirectory
 from tfm.seq2seq.training.batch import Batch
 from tfm.system.errors import ModelError, UsageError
 
+SEARCH = ("beam_size", "length_penalty", "no_repeat_ngram_size")
+
 
 def evaluate(run: Path, pairs: list[tuple[str, str]], **options: Any) -> Any:
     sources, targets = zip(*pairs, strict=True)
-    options = {"metrics": METRICS, "device": "cpu", **options}
-    return test_set.evaluate_set(run, sources, [[target, target.lower()] for target in targets], **options)
+    loading = {name: options.pop(name) for name in ("checkpoint", "warn") if name in options}
+    translator = Translator.load(run, device="cpu", **loading)
+    searching = {name: options.pop(name) for name in SEARCH if name in options}
+    if (opposite := options.pop("opposite", None)) is not None:
+        options["back"] = test_set.load_opposite(run, opposite, "cpu")
+    options = {"metrics": METRICS, "search": translator.search(**searching), **options}
+    return test_set.evaluate_set(translator, sources, [[target, target.lower()] for target in targets], **options)
 
 
 def test_outputs_are_the_translators_and_scores_those_of_the_outputs(
