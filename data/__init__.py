@@ -9,7 +9,7 @@ sentences, words     long texts cut and joined; where words end; glossary has te
 languages            what Unicode says of a language by its code
 facts                what is usual in a corpus: repetition, numbers, text without letters
 tokenizer            text to ids and back; vocabulary_training builds, vocabulary_trial tries those of strangers
-usual_form           text in capitals, or without a last sign, as a model reads it
+usual_form           text in capitals, or without a last sign, as a model reads it; slips of typing, too
 encoding, store      all pairs to ids, kept in Arrow files
 batching             which pairs are trained on together; subword_dropout
 audit, alignment     what is wrong with a corpus: `tfm data`
