@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from ..system.errors import UsageError
 from ..system.reporter import Console
 from . import options
 from .startup import importing
+
+if TYPE_CHECKING:
+    from ..engine.evaluation.test_set import TestResult
 
 Runs = Annotated[
     list[Path] | None,
@@ -170,14 +173,17 @@ def evaluate(
 
     keep_freed_memory()
     how = {"metrics": metrics, "glossary": terms, "repair": options.to_repair(repair)}
-    translators = [Translator.load(one, checkpoint=checkpoint, device=device, warn=console.warn) for one in runs]
-    evaluated = [partial(evaluate_set, one, search=one.search(**search), **how) for one in translators]
+
+    def evaluated(run: Path, *test_set: Any, **further: Any) -> "TestResult":
+        translator = Translator.load(run, checkpoint=checkpoint, device=device, warn=console.warn)
+        return evaluate_set(translator, *test_set, search=translator.search(**search), **how, **further)
+
     if len(runs) > 1:
         results.compare_runs(asked, runs, evaluated)
     else:
         back = None if opposite is None else load_opposite(runs[0], opposite, device, console.warn)
         calibration = RunDirectory(runs[0]).calibration if calibrate else None
-        of_run = partial(evaluated[0], calibration=calibration, back=back)
+        of_run = partial(evaluated, calibration=calibration, back=back)
         results.score_run(asked, runs[0], of_run, output=output, examples=examples)
         if calibrate:
             console.say(f"{runs[0]} is calibrated: tfm translate --json and --review project the chrF of a translation")

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ..seq2seq.out_of_memory import is_out_of_memory
@@ -127,7 +128,9 @@ def _run_as_argument(message: str, context: Any) -> str:
     """What to type instead of a run without `--run`."""
     extra = re.search(r"unexpected extra arguments?(?:\(s\))? \((\S+)\)", message)
     takes_runs = any("--run" in option.opts for option in context.command.params)
-    return f"{context.command_path} takes a run as an option: --run {extra[1]}." if extra and takes_runs else ""
+    if not (extra and takes_runs and Path(extra[1]).is_dir()) or any(one.startswith("--run") for one in sys.argv):
+        return ""
+    return f"{context.command_path} takes a run as an option: --run {extra[1]}."
 
 
 def _print_error(message: str) -> None:

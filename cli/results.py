@@ -14,6 +14,7 @@ from ..data.reading import read_lines
 from ..engine.evaluation.faithfulness import faithfulness
 from ..engine.evaluation.reading import TestSet
 from ..engine.evaluation.scores import compare, score, sentence_chrf
+from ..engine.runs.directory import RunDirectory
 from ..system.errors import DataError
 from ..system.files import OutputFile, json_line
 from ..system.reporter import Console, counted
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..engine.evaluation.test_set import TestResult
 
 Evaluate = Callable[..., "TestResult"]
-"""`evaluate_set` that still needs the test set and `on_done`."""
+"""`evaluate_set` that still needs the run, the test set and `on_done`."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,18 @@ def score_run(asked: Asked, run: Path, evaluated: Evaluate, *, output: Path | No
         _print_result(result)
 
 
-def compare_runs(asked: Asked, runs: Sequence[Path], evaluated: Sequence[Evaluate]) -> None:
+def compare_runs(asked: Asked, runs: Sequence[Path], evaluated: Evaluate) -> None:
     """Translates the test set with each of several runs, and compares the outputs."""
-    outputs = [_with_progress(asked, *one).outputs for one in zip(runs, evaluated, strict=True)]
-    _compare(asked, "run", runs, outputs)
+    for run in map(RunDirectory, runs):
+        run.require("translator")
+    _compare(asked, "run", runs, [_with_progress(asked, run, evaluated).outputs for run in runs])
 
 
 def _with_progress(asked: Asked, run: Path, evaluated: Evaluate) -> "TestResult":
     sources = asked.test_set.sources
     asked.console.say(f"translating {len(sources):,} sentences with {run}")
     with closing(asked.console.progress("translating", len(sources), "sentence")) as bar:
-        return evaluated(sources, asked.test_set.references, lines=asked.test_set.lines, on_done=bar.update)
+        return evaluated(run, sources, asked.test_set.references, lines=asked.test_set.lines, on_done=bar.update)
 
 
 def _print_result(result: "TestResult") -> None:

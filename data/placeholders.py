@@ -6,6 +6,7 @@ symbol, see `tokenizer`. All other kinds are text, for the model to learn.
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,12 @@ def placeholders(text: str, kinds: Collection[str] = KINDS) -> list[str]:
 def placeholder_spans(text: str) -> list[tuple[int, int]]:
     """Where the placeholders of all kinds begin and end."""
     return [match.span() for _, match in _find(text)]
+
+
+def span_around(spans: Sequence[tuple[int, int]], place: int) -> tuple[int, int] | None:
+    """The one of some spans, sorted and apart, that a place is in."""
+    before = bisect_right(spans, place, key=lambda span: span[0]) - 1
+    return spans[before] if before >= 0 and place < spans[before][1] else None
 
 
 def without_placeholders(text: str, kinds: Collection[str] = KINDS, *, by: str = " ") -> str:

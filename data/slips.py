@@ -1,21 +1,28 @@
 """Slips of typing: a word that the vocabulary has to spell out, and that one slip has made of a word that it has.
 
-The first letter is right, and two others are exchanged, one is left out, or one is written twice, so that three letters
-stand together as in no word of the vocabulary: a new word seldom looks like that. Other errors are not looked for: one
-letter in the place of another, or another ending, more often makes a word that is meant. A text of one or two words
-stays as it is: nothing around them shows what is meant.
+The first letter is right, and two others are exchanged, one before the last is left out, or one is written twice, so
+that three letters stand together as in no word of the vocabulary: a new word seldom looks like that. Other errors are
+not looked for: one letter in the place of another, or another ending, more often makes a word that is meant. A text of
+one or two words stays as it is: nothing around them shows what is meant.
 """
 
 from functools import lru_cache
 
 import regex
 
-from .placeholders import placeholder_spans
+from .placeholders import placeholder_spans, span_around
 from .tokenizer import UNK_ID, Vocabulary
 
-LETTERS, PIECES = 5, 3
-"""A word with a slip has at least so many letters, in at least so many pieces."""
-_WORD = regex.compile(rf"(?<![\p{{L}}\p{{M}}\p{{N}}_'’])\p{{L}}{{{LETTERS},}}(?![\p{{L}}\p{{M}}\p{{N}}_'’])")
+LETTERS, MOST_LETTERS, PIECES = 5, 40, 3
+"""A word with a slip has at least, and at most, so many letters, in at least so many pieces."""
+_WORD = regex.compile(
+    rf"""
+    (?<! [\p{{L}}\p{{M}}\p{{N}}_'’.:\#@&$%/\\=<{{~+] )  # a part of a name, an address or code is no word
+    \p{{L}}{{{LETTERS},{MOST_LETTERS}}}
+    (?! [\p{{L}}\p{{M}}\p{{N}}_'’(@/\\=>}}] | [.:] [\p{{L}}\p{{N}}] )
+    """,
+    regex.VERBOSE,
+)
 
 
 def slips(text: str, vocabulary: Vocabulary) -> list[tuple[int, str, str]]:
@@ -28,7 +35,7 @@ def slips(text: str, vocabulary: Vocabulary) -> list[tuple[int, str, str]]:
         if match[0] not in vocabulary.words and (meant := _meant(match[0], vocabulary))
     ]
     spans = placeholder_spans(text) if found else []
-    return [one for one in found if not any(begin <= one[0] < end for begin, end in spans)]
+    return [one for one in found if span_around(spans, one[0]) is None]
 
 
 def without_slips(text: str, found: list[tuple[int, str, str]]) -> str:
@@ -39,7 +46,7 @@ def without_slips(text: str, found: list[tuple[int, str, str]]) -> str:
     return read + text[done:]
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=20_000)
 def _meant(word: str, vocabulary: Vocabulary) -> str | None:
     """The one word of the vocabulary that a slip has made this of; None where there is none, or several."""
     pieces = vocabulary.encode(word)
@@ -65,4 +72,4 @@ def _known(vocabulary: Vocabulary) -> tuple[frozenset[str], frozenset[str]]:
 def _triples(word: str) -> set[str]:
     """Three letters in a row each; the beginning and the end of the word count as letters."""
     letters = f" {word.lower()} "
-    return {letters[i : i + 3] for i in range(len(word))}
+    return {letters[i : i + 3] for i in range(len(letters) - 2)}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import regex
 
 from .facts import CorpusFacts, is_open, style_of
-from .placeholders import SYMBOLS, placeholder_spans
+from .placeholders import SYMBOLS, placeholder_spans, span_around
 from .slips import slips, without_slips
 from .tokenizer import Vocabulary
 
@@ -51,15 +51,15 @@ class UsualForm(NamedTuple):
     slips: tuple[tuple[str, str], ...] = ()
 
 
-def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> UsualForm:
-    """How a model reads a masked text.
+def in_usual_form(text: str, vocabulary: Vocabulary, facts: CorpusFacts, *, mends: bool = True) -> UsualForm:
+    """How a model reads a masked text; `mends` says whether words with a slip are read as those that are meant.
 
     A text stays as it is if its style is none of `facts.unusual_styles`, if it ends as training text does, if the
     vocabulary knows its ends, and if no word has a slip.
     """
     begin, middle, end = _unknown_ends(text, vocabulary.characters)
     read, restore = _in_usual_letters(middle, vocabulary, facts)
-    found = slips(read, vocabulary)
+    found = slips(read, vocabulary) if mends else []
     read, meant = without_slips(read, found), tuple(one[1:] for one in found)
     if facts.last_sign and is_open(middle):
         read, styled = read + facts.last_sign, restore
@@ -110,7 +110,7 @@ def _in_usual_letters(text: str, vocabulary: Vocabulary, facts: CorpusFacts) -> 
     if style is None or style not in facts.unusual_styles:
         return text, str
     spans = placeholder_spans(text)
-    words = [found for found in _WORD.finditer(text) if not any(a <= found.start() < b for a, b in spans)]
+    words = [found for found in _WORD.finditer(text) if span_around(spans, found.start()) is None]
     first_words = _first_words(text, words) if facts.begins_with_capitals else ()
     usual, done, changed = "", 0, 0
     for found in words:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 import regex
 
 from .cleaning import clean
+from .placeholders import span_around
 from .scripts import UNSPACED
 
 _KATAKANA = r"[\p{Katakana}ー]"
@@ -78,14 +79,19 @@ def find_terms(
     """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
 
     Args:
-        outside: From where to where there is no term, unless it is more than a part of that.
+        outside: Spans, sorted and apart, in which there is no term but as a whole.
     """
+
+    def is_part(start: int, end: int) -> bool:
+        around = span_around(outside, start)
+        return around is not None and end <= around[1] and around != (start, end)
+
     ends = [match.start() for match in _END.finditer(text)]
     spans = [
         (start, end)
         for start in (match.start() for match in _BEGIN.finditer(text))
         for end in ends[bisect_right(ends, start) : bisect_right(ends, start + longest)]
-        if is_term(text[start:end]) and not any(a <= start and end <= b and (a, b) != (start, end) for a, b in outside)
+        if is_term(text[start:end]) and not is_part(start, end)
     ]
     taken = bytearray(len(text))
     chosen: list[tuple[int, int]] = []

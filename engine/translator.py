@@ -7,6 +7,7 @@ evaluation, documents and the comparison with an export take it. What searches i
 or CTranslate2 with an export.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -241,8 +242,11 @@ class Translator(FromRun):
             from ..data.usual_form import in_usual_form  # most texts are in it
 
             form = in_usual_form(read, self.tokenizer.src, self.facts)
-            odd = [*form.unread, *(written for written, _ in form.slips)]
-            if glossary is None or not any(map(glossary.wanted, odd)):
+            if glossary is not None and form.slips:
+                lost = Counter(glossary.wanted(read)) - Counter(glossary.wanted(form.text))
+                if lost:  # a term looked like a slip
+                    form = in_usual_form(read, self.tokenizer.src, self.facts, mends=False)
+            if glossary is None or not any(map(glossary.wanted, form.unread)):
                 read, job.restore, job.unread, job.slips = form
             if not read:  # nothing of it is known
                 return job
@@ -256,7 +260,8 @@ class Translator(FromRun):
             encoded = [(piece, encode(piece)) for piece in pieces]
         for number, (piece, ids) in enumerate(encoded):
             start = [] if number else prefix
-            written = job.masked.text if len(encoded) == 1 else piece  # terms may be in capitals
+            as_written = len(encoded) == 1 and not job.slips
+            written = job.masked.text if as_written else piece  # terms may be in capitals
             terms = glossary.wanted(written) if glossary else []
             job.parts.append(Part(job, f"{line}.{number}", piece, ids, start, self._max_length(ids, start), terms))
         return job

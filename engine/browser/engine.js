@@ -388,7 +388,8 @@ function inUsualForm(text, vocabulary, facts) {
   return [withoutSlips(styled, vocabulary) + (isOpened ? facts.last_sign : ""), (output) => begin + restore(output) + end, [begin, end]];
 }
 
-const LONG_WORD = /(?<![\p{L}\p{M}\p{N}_'’])\p{L}{5,}(?![\p{L}\p{M}\p{N}_'’])/gu, PIECES_OF_A_SLIP = 3;
+const LONG_WORD = /(?<![\p{L}\p{M}\p{N}_'’.:#@&$%/\\=<{~+])\p{L}{5,40}(?![\p{L}\p{M}\p{N}_'’(@/\\=>}]|[.:][\p{L}\p{N}])/gu;
+const PIECES_OF_A_SLIP = 3;
 
 /** A text whose words with a slip of typing are the words that are meant: see data/slips.py. */
 function withoutSlips(text, vocabulary) {

@@ -147,7 +147,7 @@ def evaluate_set(
         projections=projections,
         both_ways=None if back is None else force_both_ways(translator, back, sources, outputs, first),
         groups=scores_by_length(sources, outputs, references),
-        terms=Kept(wanted - sum(len(one.missed) for one in found), wanted),
+        terms=Kept(max(wanted - sum(len(one.missed) for one in found), 0), wanted),
     )
 
 

@@ -31,6 +31,7 @@ from ...system.reporter import say_nothing
 from ...system.untrusted import LARGEST_INTEGER, refuse_links
 from .checkpoint import (
     EXPORT_MARK,
+    Purpose,
     Saved,
     StoredModel,
     checkpoint_step,
@@ -168,6 +169,11 @@ class RunDirectory:
     def is_export(self) -> bool:
         """Whether it is what `tfm export` made of a run for CTranslate2: it translates, and that is all."""
         return (self.path / EXPORT_MARK).is_file()
+
+    def require(self, purpose: Purpose) -> None:
+        """Refuses a run that was trained for something else, see `Description.require`; no weights are read."""
+        if not self.is_export and (checkpoints := self.checkpoints()):
+            read_description(checkpoints[-1]).require(purpose, self)
 
     def refuse_export(self) -> None:
         """A ModelError that names the run if this is an export."""

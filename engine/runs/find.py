@@ -26,12 +26,13 @@ def find_run(option: Path | None, console: Console) -> Path:
 
 def _refuse_part_of_run(named: RunDirectory) -> None:
     """Refuses a checkpoint or a file in a run, and names the run."""
-    if not named.path.exists() or named.checkpoints():
+    if named.checkpoints():
         return
     for around in map(RunDirectory, list(named.path.parents)[:2]):
-        if around.checkpoints():
-            step = checkpoint_step(named.path)
-            which = f" --checkpoint {step}" if step >= 0 else ""
+        is_meant = named.path.exists() or around.path != Path()
+        if is_meant and around.checkpoints():
+            step, name = checkpoint_step(named.path), named.path.name
+            which = f" --checkpoint {step if step >= 0 else name}" if step >= 0 or name in ("best", "last") else ""
             raise ModelError(f"{named} is a part of the run {around}: give --run {around.quoted}{which}")
 
 

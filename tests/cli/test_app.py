@@ -182,6 +182,10 @@ def test_what_is_in_a_run_is_no_run_and_the_run_is_named(tfm: Tfm, tiny_run: Pat
         assert done.returncode == 4
         assert f"is a part of the run {tiny_run}: give --run {tiny_run}{which}\n" in error_of(done)
     assert tfm("translate", "--run", tiny_run, "--checkpoint", checkpoint.name, "one").returncode == 0
+    done = tfm("translate", "--run", tiny_run / "checkpoints" / "best", "one")
+    assert f"give --run {tiny_run} --checkpoint best\n" in error_of(done)
+    done = tfm("evaluate", "--run", tiny_run, "test.en")
+    assert done.returncode == 2 and "takes a run as an option" not in error_of(done)
     done = tfm("info", tiny_run)
     assert done.returncode == 2 and f"tfm info takes a run as an option: --run {tiny_run}" in error_of(done)
 

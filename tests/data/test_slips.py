@@ -1,6 +1,7 @@
 """Slips of typing: which words are read as others, and which stay."""
 
 import random
+import time
 
 import pytest
 
@@ -65,6 +66,13 @@ def test_a_slip_is_read_as_the_word_that_is_meant(vocabulary: Vocabulary, slip: 
         "Psari",  # it would be Paris with two slips
         "{plnats}",  # in a placeholder
         "https://plnats.org",
+        "plnats.org",
+        "plnats.txt",
+        "#plnats",
+        "@plnats",
+        "plnats()",
+        "src/plnats",
+        "plnats=5",
     ],
 )
 def test_other_words_stay(vocabulary: Vocabulary, word: str) -> None:
@@ -75,6 +83,19 @@ def test_a_capital_begins_the_word_that_is_meant_too(vocabulary: Vocabulary) -> 
     for slip in ("Prais", "Pariis", "Pairs"):
         assert read(f"we see {slip} now", vocabulary) == "we see Paris now"
     assert read("we see pariis now", vocabulary) == "we see pariis now"
+
+
+@pytest.mark.parametrize("around", ["({})", "«{}»", "{}.", "{}: no", "{}!", '"{}"', "{}-like", "re-{}"])
+def test_signs_around_a_word_are_no_part_of_it(vocabulary: Vocabulary, around: str) -> None:
+    text = f"see the {around} now"
+    assert read(text.format("plnats"), vocabulary) == text.format("plants")
+
+
+def test_long_words_and_many_placeholders_take_no_time(vocabulary: Vocabulary) -> None:
+    for text in (f"a man {'xqy' * 100_000} is here", "plnats {x} " * 20_000, "plnats " * 20_000):
+        begun = time.process_time()
+        slips(text, vocabulary)
+        assert time.process_time() - begun < 2
 
 
 def test_a_text_of_one_or_two_words_stays(vocabulary: Vocabulary) -> None:
