@@ -621,6 +621,38 @@ def test_a_text_in_capitals_keeps_its_terms_and_a_given_beginning(translator: Tr
     assert begun.text.startswith("ein Hund") and begun.source_ids == (*translator.tokenizer.src.encode(begun_of),)
 
 
+@pytest.fixture(scope="module")
+def by_words(pairs: list[tuple[str, str]], model: Transformer) -> Translator:
+    """A translator whose pieces are the words of the pairs."""
+    words = build_tokenizer([*pairs, ("my sister likes two apples", "ein Hund")], TokenizerConfig(type="word"))
+    vocabulary = {"src_vocab_size": len(words.src), "tgt_vocab_size": len(words.tgt), "shared_vocab": True}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        return Translator(Transformer(model.config, **vocabulary).eval(), words)
+
+
+def test_a_slip_of_typing_is_read_as_the_word_that_is_meant_and_said(by_words: Translator) -> None:
+    text = "my sister likes two apples"
+    assert by_words.tokenizer.src.words.issuperset(text.split())
+    typed = text.replace("sister", "sisster").replace("apples", "aplpes")
+    meant = (("sisster", "sister"), ("aplpes", "apples"))
+    for search in SEARCHES:
+        plain, odd = (by_words.translate([one], search=search)[0] for one in (text, typed))
+        assert (odd.text, odd.ids, odd.slips, plain.slips) == (plain.text, plain.ids, meant, ())
+        assert odd.to_dict()["slips"] == list(meant) and "slips" not in plain.to_dict()
+    begun = by_words.translate([typed], prefixes="ein")[0]
+    assert begun.slips == () and begun.source_ids == (*by_words.tokenizer.src.encode(typed),)
+    long = by_words.translate([" ".join([typed] * 9)])[0]
+    assert long.ids is None and long.slips == meant * 9
+
+
+def test_a_term_is_found_in_a_word_with_a_slip_and_may_look_like_one(by_words: Translator) -> None:
+    typed = "my sister likes two aplpes"
+    for term, slips in (("apples", (("aplpes", "apples"),)), ("aplpes", ())):
+        (found,) = by_words.translate([typed], glossary=Glossary([(term, "Hund")]))
+        assert (found.missed, found.slips) == ((), slips) and "Hund" in found.text
+
+
 def test_a_text_without_a_last_sign_is_read_with_one(model: Transformer, tokenizer: Tokenizer) -> None:
     facts = CorpusFacts(pairs=1_000, last_sign=".")
     translator = Translator(model, tokenizer, facts=facts)
