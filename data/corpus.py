@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ..system.errors import DataError, MissingFile, UsageError
+from ..system.errors import DataError, UsageError
 from ..system.files import sha256_bytes
 from .cleaning import clean
 from .config import DataConfig
@@ -16,7 +16,6 @@ from .formats import FORMATS, PREFIX, SUFFIXES, is_saved_folder, parse_hub_spec,
 from .formats.format import Corpus as Corpus
 from .formats.format import Format, common_language
 from .formats.format import Pair as Pair
-from .formats.refused import refuse_known_format
 from .formats.text import TEST_SETS, TOY, open_text, open_toy, open_two_files
 from .reading import did_you_mean
 
@@ -109,7 +108,7 @@ def _sampled(corpus: Corpus, size: int, seed: int) -> Corpus:
 
 def _texts(config: DataConfig, specs: list[str], split: str) -> Corpus:
     for spec in specs:
-        refuse_known_format(Path(spec), "a language model learns from plain text, one text per line")
+        _refuse_known_format(spec, "a language model learns from plain text, one text per line")
     return join_corpora([open_text(spec, split, config) for spec in specs])
 
 
@@ -121,7 +120,7 @@ def _corpus(
     if len(src) != len(tgt):
         raise UsageError(f"--{flags[0]} names {len(src)} files and --{flags[1]} {len(tgt)}; they must pair up")
     for path in (*src, *tgt):
-        refuse_known_format(Path(path), f"it holds both sides; give it to --{flags[2]}", but=TEST_SETS)
+        _refuse_known_format(path, f"it holds both sides; give it to --{flags[2]}", but=TEST_SETS)
     parts = [open_two_files(Path(s), Path(t), config) for s, t in zip(src, tgt, strict=True)]
     parts += [open_spec(spec, config, split) for spec in specs]
     return join_corpora(parts) if parts else None
@@ -164,15 +163,19 @@ def format_of(spec: str) -> Format:
     if (suffix := suffix_of(Path(spec))) in FORMATS:
         module, name = FORMATS[suffix]
         return getattr(import_module(f".formats.{module}", __package__), name)
-    refuse_known_format(Path(spec))
     path = Path(spec)
-    if not path.exists() and (near := did_you_mean(path)):
-        raise MissingFile(path, near)
-    missing = "" if path.exists() else ", and there is no such file"
+    _refuse_known_format(spec)
+    missing = "" if path.exists() else f", and there is no such file{did_you_mean(path)}"
     raise UsageError(
         f"cannot tell the format of {spec}{missing}: name a file that ends in {', '.join(sorted(SUFFIXES))}, or"
         f" {PREFIX}NAME, or a folder written by save_to_disk, or {TOY}; for two text files use --src and --tgt"
     )
+
+
+def _refuse_known_format(name: str, instead: str = "", but: tuple[str, ...] = ()) -> None:
+    from .formats.refused import refuse_known_format  # no file is read for the toy language
+
+    refuse_known_format(Path(name), instead, but=but)
 
 
 def spec_path(spec: str) -> Path | None:

@@ -10,13 +10,21 @@ from .cleaning import clean
 from .formats import suffix_of
 from .formats.refused import refuse_known_format
 from .formats.tables import delimiter_said
-from .languages import are_language_names
 from .placeholders import placeholder_spans
 from .reading import bad_quotes, read_lines
 from .words import find_terms, folded, with_plain_signs
 
 _HEADERS = ({"source", "src", "term"}, {"target", "tgt", "translation"})
 """What the first two columns are called in a line that names them."""
+_LANGUAGES = (
+    "afrikaans albanian amharic arabic armenian basque bengali breton bulgarian burmese catalan chinese croatian "
+    "czech danish dutch english esperanto estonian finnish french galician georgian german greek guarani hebrew "
+    "hindi hungarian icelandic indonesian irish italian japanese khmer korean kurdish latin latvian lithuanian "
+    "malay maltese mongolian nepali norwegian persian polish portuguese punjabi quechua romanian russian serbian "
+    "slovak slovenian somali spanish swahili swedish tamil telugu thai turkish ukrainian urdu uzbek vietnamese "
+    "welsh yoruba zulu"
+)
+"""Or they are called by two of these languages."""
 
 
 class Glossary:
@@ -88,7 +96,9 @@ class Glossary:
 def _is_header(source: str, target: str) -> bool:
     """Whether the first two fields of a first line name the columns."""
     names = source.casefold(), target.casefold()
-    return (names[0] in _HEADERS[0] and names[1] in _HEADERS[1]) or are_language_names(names)
+    return (names[0] in _HEADERS[0] and names[1] in _HEADERS[1]) or (
+        set(names) <= {*_LANGUAGES.split()} and names[0] != names[1]
+    )
 
 
 def _rows(path: Path, is_csv: bool, encoding: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,6 +1,5 @@
 """What Unicode's CLDR, as Babel has it, knows of a language by its code, such as `pt-BR` or `pt_BR`."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,15 +14,6 @@ def locale_of(code: str) -> "Locale | None":
         return Locale.parse(code.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
         return None
-
-
-def are_language_names(names: Sequence[str]) -> bool:
-    """Whether these are English names of different languages, in capitals or not."""
-    from babel import Locale
-
-    codes = {name.casefold(): code for code, name in Locale("en").languages.items()}
-    found = {codes.get(name.casefold()) for name in names}
-    return None not in found and len(found) == len(names)
 
 
 def language_name(code: str) -> str:

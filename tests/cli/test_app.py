@@ -193,6 +193,7 @@ def test_what_is_in_a_run_is_no_run_and_the_run_is_named(tfm: Tfm, tiny_run: Pat
 def test_a_corpus_that_is_not_there_is_said_to_be_missing(tfm: Tfm, tmp_path: Path) -> None:
     write_lines(tmp_path / "pairs.tsv", ["a\tb"])
     done = tfm("train", "--data", "pairs.tvs")
-    assert done.returncode == 3 and "cannot read pairs.tvs: no such file (did you mean pairs.tsv?)" in error_of(done)
+    assert done.returncode == 2
+    assert "format of pairs.tvs, and there is no such file (did you mean pairs.tsv?): name a file" in error_of(done)
     said = error_of(tfm("train", "--data", "opus100"))
     assert "cannot tell the format of opus100, and there is no such file: name a file that ends in" in said
