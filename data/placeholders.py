@@ -116,7 +116,7 @@ def placeholder_spans(text: str) -> list[tuple[int, int]]:
 
 
 def span_around(spans: Sequence[tuple[int, int]], place: int) -> tuple[int, int] | None:
-    """The one of some spans, sorted and apart, that a place is in."""
+    """The span that a place is in. The spans are sorted and do not overlap."""
     before = bisect_right(spans, place, key=lambda span: span[0]) - 1
     return spans[before] if before >= 0 and place < spans[before][1] else None
 

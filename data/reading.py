@@ -344,7 +344,7 @@ def bad_quotes(path: Path, line: int, error: Exception) -> DataError:
 
 
 def did_you_mean(path: Path) -> str:
-    """What else is in its folder under a name much like it, in brackets; empty if nothing is."""
+    """The file beside it with the most similar name, in brackets; empty if none is similar."""
     with contextlib.suppress(OSError):
         near = difflib.get_close_matches(path.name, [sibling.name for sibling in path.parent.iterdir()], n=1)
         if near:

@@ -1,9 +1,9 @@
-"""Slips of typing: a word that the vocabulary has to spell out, and that one slip has made of a word that it has.
+"""Slips of typing: words that the vocabulary spells in several pieces, each one slip away from a word that it knows.
 
-The first letter is right, and two others are exchanged, one before the last is left out, or one is written twice, so
-that three letters stand together as in no word of the vocabulary: a new word seldom looks like that. Other errors are
-not looked for: one letter in the place of another, or another ending, more often makes a word that is meant. A text of
-one or two words stays as it is: nothing around them shows what is meant.
+A slip exchanges two letters, leaves one out before the last, or doubles one; the first letter is right. Three letters
+then stand together as in no word of the vocabulary: a new word seldom looks like that. Other errors are not looked for:
+a word with another letter, or with another ending, is more often a word that is meant. A text of one or two words stays
+as it is, because no other words show what is meant.
 """
 
 from functools import lru_cache

@@ -79,7 +79,7 @@ def find_terms(
     """Terms that stand in a text, in order. None overlap: a longer one is preferred, then the first.
 
     Args:
-        outside: Spans, sorted and apart, in which there is no term but as a whole.
+        outside: Spans, sorted, which do not overlap. In each of them only its whole text can be a term.
     """
 
     def is_part(start: int, end: int) -> bool:

@@ -113,8 +113,8 @@ class Translation:
             record["projected_chrf"] = asdict(self.projected)
         if len(self.alternatives) > 1:
             record["alternatives"] = [one._figures() for one in self.alternatives]
-        names = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "slips", "looped", "repaired")
-        names += ("constrained",)
+        texts = ("lost", "added", "glued", "missed", "unknown", "unknown_share", "slips")
+        names = (*texts, "looped", "repaired", "constrained")
         given = {name: value for name in names if (value := getattr(self, name))}
         record |= {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         if self.numbers:

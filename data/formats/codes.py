@@ -113,7 +113,7 @@ def numbered(parts: Sequence[Part]) -> dict[Element, int]:
 
 
 def _begun(parts: Sequence[Part]) -> list[Code]:
-    """The codes that do not only close what another one opens."""
+    """All codes but those that close another one."""
     return [one for one in parts if isinstance(one, Code) and one.side != "</"]
 
 
@@ -162,7 +162,7 @@ def pairs_of(source: Element, target: Element, markup: frozenset[str]) -> list[P
 
 
 def _tagged_pairs(source: Element, target: Element, markup: frozenset[str]) -> list[Pair]:
-    """The pairs with tags; none if the codes differ, in all or in a line."""
+    """The pairs with tags; none if the codes of the two texts differ, or those of two lines."""
     if not (source.elements and target.elements):
         return []
     src, tgt = parts_of(source, markup), parts_of(target, markup)
@@ -185,7 +185,8 @@ def tag_pattern(name: str) -> re.Pattern[str]:
 def _same_codes(numbers: Mapping[Element, int], src: Sequence[Part], tgt: Sequence[Part]) -> dict[Element, int]:
     """The numbers of the same codes in a translation; empty if it has not just these.
 
-    The same are those with the same number and content, else with the same content, else with the same number.
+    Two codes are the same if they have the same number and content. If that does not fit for all codes, the content
+    alone decides, and then the number alone.
     """
     there, here = _begun(src), _begun(tgt)
     if len(there) != len(here):

@@ -31,9 +31,10 @@ def _refuse_part_of_run(named: RunDirectory) -> None:
     for around in map(RunDirectory, list(named.path.parents)[:2]):
         is_meant = named.path.exists() or around.path != Path()
         if is_meant and around.checkpoints():
-            step, name = checkpoint_step(named.path), named.path.name
-            which = f" --checkpoint {step if step >= 0 else name}" if step >= 0 or name in ("best", "last") else ""
-            raise ModelError(f"{named} is a part of the run {around}: give --run {around.quoted}{which}")
+            name, step = named.path.name, checkpoint_step(named.path)
+            which = str(step) if step >= 0 else name if name in ("best", "last") else ""
+            option = f" --checkpoint {which}" if which else ""
+            raise ModelError(f"{named} is a part of the run {around}: give --run {around.quoted}{option}")
 
 
 def list_runs(folder: Path | None = None) -> list[Path]:
